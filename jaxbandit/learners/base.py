@@ -1,0 +1,186 @@
+"""The contract: a learner is a NamedTuple of pure functions.
+
+    init(problem, params)           -> state      the state before the first episode
+    act(state, key)                 -> policy     int [H, k+1], or a randomised Markov policy float [H, k+1, A]
+    update(state, policy, feedback) -> state      the feedback is exactly what ``learner.feedback`` names
+
+The state is a NamedTuple of arrays. Hyper-parameters are array leaves in ``params``, so a sweep over them is a
+``vmap`` and compiles once; whatever changes the *program* (a variant, a schedule's length) is fixed when the learner
+is made. A learner is made without the MDP: an engine hands ``init`` the `Problem`, which holds the sizes, the number
+of episodes and, only for a learner that asks for it in ``needs``, the known order of the actions.
+
+Learners that only ever play a fixed randomised policy n times and look at the sum are written in *block form*
+(`BlockForm`) and turned into episodic ones by `from_blocks`; the block engine runs them without simulating episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandit.feedback import BanditFeedback
+from jaxbandit.registry import Registry
+
+Array = Any
+State = Any
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["num_episodes", "rank", "optimal_policy"],
+    meta_fields=["horizon", "width", "num_actions"],
+)
+@dataclass(frozen=True)
+class Problem:
+    """All that a learner is told before the first episode."""
+
+    horizon: int
+    """H (static)."""
+    width: int
+    """k (static)."""
+    num_actions: int
+    """A (static)."""
+    num_episodes: Array
+    """T, a float scalar."""
+    rank: Array | None = None
+    """int32 [H, k+1, A], the order of Assumption 3.2; only for learners with "rank" in ``needs``."""
+    optimal_policy: Array | None = None
+    """int32 [H, k+1]; only for learners with "optimal_policy" in ``needs`` (the oracle)."""
+
+
+class Blocks(NamedTuple):
+    """Arms to be played one after the other, independent of each other given what is known so far.
+
+    Arm b plays ``episodes[b]`` episodes of the randomised policy ``policy`` with the row of stage ``stage`` replaced
+    by ``rows[b]``. Arms of 0 episodes are skipped. A single policy is one arm whose row repeats the policy's own.
+    """
+
+    policy: Array
+    """float [H, k+1, A]: action probabilities, shared by all arms."""
+    stage: Array
+    """int32 []: index 0..H-1 of the stage at which the arms differ."""
+    rows: Array
+    """float [B, k+1, A]: action probabilities of each arm at that stage."""
+    episodes: Array
+    """float [B]: whole numbers of episodes."""
+
+
+class BlockForm(NamedTuple):
+    """A learner that needs nothing but the sums of its blocks.
+
+    An engine calls ``next_block``, plays the arms, and calls ``absorb`` when all of them are complete. Blocks that the
+    end of the run cuts short are never absorbed.
+    """
+
+    init: Callable[[Problem, Any], State]
+    next_block: Callable[[State], Blocks]
+    absorb: Callable[[State, Array, Array], State]
+    """absorb(state, episodes [B], totals [B]): totals are the sums of the total rewards of each arm."""
+
+
+class Learner(NamedTuple):
+    """A learner: three pure functions, the feedback they need, and the hyper-parameters."""
+
+    init: Callable[[Problem, Any], State]
+    act: Callable[[State, Array], Array]
+    update: Callable[[State, Array, Any], State]
+    feedback: str = "bandit"
+    """"bandit", "trajectory" or "semi-bandit"."""
+    params: Mapping[str, Array] = {}  # noqa: RUF012  (a NamedTuple default; never written to)
+    """Hyper-parameters by name, as array leaves."""
+    name: str = "learner"
+    needs: tuple[str, ...] = ()
+    """Fields of `Problem` beyond the sizes: "rank", "optimal_policy"."""
+    blocks: BlockForm | None = None
+    """The block form, if there is one."""
+    lanes_last: bool = False
+    """True if act and update accept arrays with trailing lane axes (seeds side by side); else engines vmap them."""
+    report: Callable[[State], dict[str, Array]] | None = None
+    """report(state) -> diagnostics by name, for results and plots."""
+
+    @property
+    def rules(self) -> Learner:
+        """The learner without its parameters: hashable, and equal for all parameter values of one program."""
+        return self._replace(params=())
+
+
+class AdapterState(NamedTuple):
+    """State of a block learner that is run episode by episode."""
+
+    inner: State
+    blocks: Blocks
+    arm: Array
+    """int32 []: the arm being played."""
+    played: Array
+    """int32 []: episodes of it played so far."""
+    totals: Array
+    """float [B]: sums of rewards so far, with ``lost`` the part that rounding dropped (compensated summation)."""
+    lost: Array
+
+
+def from_blocks(form: BlockForm, *, name: str, params: Mapping[str, Array], needs: tuple[str, ...] = (), report=None) -> Learner:
+    """The episodic learner of a block form: plays the arms in order and absorbs them when the last one is complete."""
+    init, act, update, inner_report = _adapter(form, report)
+    return Learner(init, act, update, "bandit", params, name, needs, form, False, inner_report)
+
+
+@lru_cache(maxsize=None)
+def _adapter(form: BlockForm, report):
+    """The functions of `from_blocks`, made once per form so that learners of one program share compilations."""
+
+    def fresh(inner: State) -> AdapterState:
+        blocks = form.next_block(inner)
+        sums = jnp.zeros(blocks.episodes.shape, blocks.policy.dtype)
+        first = jnp.argmax(blocks.episodes > 0).astype(jnp.int32)
+        return AdapterState(inner, blocks, first, jnp.int32(0), sums, sums)
+
+    def init(problem: Problem, params: Any) -> AdapterState:
+        return fresh(form.init(problem, params))
+
+    def act(state: AdapterState, key: Array) -> Array:
+        del key
+        here = jnp.arange(state.blocks.policy.shape[0], dtype=jnp.int32) == state.blocks.stage
+        return jnp.where(here[:, None, None], state.blocks.rows[state.arm][None], state.blocks.policy)
+
+    def update(state: AdapterState, policy: Array, feedback: BanditFeedback) -> AdapterState:
+        del policy
+        mine = jnp.arange(state.totals.shape[0], dtype=jnp.int32) == state.arm
+        term = jnp.where(mine, feedback.total, 0) - state.lost
+        totals = state.totals + term
+        state = state._replace(totals=totals, lost=(totals - state.totals) - term, played=state.played + 1)
+        arm_done = state.played >= state.blocks.episodes[state.arm]
+        waiting = (state.blocks.episodes > 0) & (jnp.arange(mine.shape[0], dtype=jnp.int32) > state.arm)
+        block_done = arm_done & ~jnp.any(waiting)
+        state = state._replace(
+            arm=jnp.where(arm_done & ~block_done, jnp.argmax(waiting).astype(jnp.int32), state.arm),
+            played=jnp.where(arm_done, 0, state.played),
+        )
+        return jax.lax.cond(
+            block_done, lambda s: fresh(form.absorb(s.inner, s.blocks.episodes, s.totals)), lambda s: s, state
+        )
+
+    return init, act, update, None if report is None else (lambda state: report(state.inner))
+
+
+LEARNERS = Registry("learner")
+
+
+def make_learner(name: str, **parameters: Any) -> Learner:
+    """A registered learner by name.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> jb.make_learner("ucbvi", bonus_scale=0.5).feedback
+        'semi-bandit'
+    """
+    return LEARNERS.make(name, **parameters)
+
+
+def register_learner(name: str, constructor: Callable[..., Learner]) -> Callable[..., Learner]:
+    """Makes ``make_learner(name, ...)`` call your constructor."""
+    return LEARNERS.register(name, constructor)

@@ -1,0 +1,115 @@
+"""Exact planning by backward and forward induction: equation (2) of the paper and its consequences.
+
+Everything is pure, jittable and vmappable. Policies are deterministic, int [H, k+1], or randomised Markov policies,
+float [H, k+1, A]: independent action distributions at every state. Results are float32 by default and float64 when
+the MDP's arrays are float64 (under x64).
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandit.mdp import MDP, Array, mean_reward, transition_kernel
+
+
+def optimal(mdp: MDP) -> tuple[jax.Array, jax.Array]:
+    """Optimal value from the start level and an optimal policy int32 [H, k+1] (ties go to the first action).
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> value, policy = jb.optimal(jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3))
+        >>> round(float(value), 4), policy[:, 1].tolist()
+        (0.6667, [1, 0])
+    """
+    values, policy = optimal_values(mdp)
+    return values[0, mdp.start], policy
+
+
+def optimal_values(mdp: MDP) -> tuple[jax.Array, jax.Array]:
+    """Opt_{l,i} as [H+1, k+1] (the last row is 0, after the last stage) and an optimal policy int32 [H, k+1]."""
+
+    def back(tail, stage):
+        q = _lookahead(*stage, tail)
+        value = jnp.max(q, axis=-1)
+        return value, (value, jnp.argmax(q, axis=-1).astype(jnp.int32))
+
+    transition, reward = transition_kernel(mdp), mean_reward(mdp)
+    last = jnp.zeros(mdp.width + 1, reward.dtype)
+    _, (values, policy) = jax.lax.scan(back, last, (transition, reward), reverse=True)
+    return jnp.concatenate([values, last[None]]), policy
+
+
+def evaluate(mdp: MDP, policy: Array) -> jax.Array:
+    """V(policy): the exact expected total reward of a deterministic or randomised Markov policy.
+
+    Example:
+        >>> import jaxbandit as jb, jax.numpy as jnp
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> round(float(jb.evaluate(mdp, jnp.zeros((2, 2), jnp.int32))), 4)   # take the first positive value
+        0.6667
+        >>> round(float(jb.evaluate(mdp, jnp.full((2, 2, 3), 1 / 3))), 4)     # uniform thresholds
+        0.4444
+    """
+    return policy_values(mdp, policy)[0, mdp.start]
+
+
+def policy_values(mdp: MDP, policy: Array) -> jax.Array:
+    """The tail values V_{l,i} of a policy as [H+1, k+1]; the last row is 0."""
+    return _tail_sums(transition_kernel(mdp), mean_reward(mdp), policy)
+
+
+def gaps(mdp: MDP) -> jax.Array:
+    """Opt_{l,i} - Q*_{l,i}(a) as [H, k+1, A]: what playing a once and optimally afterwards loses; never negative."""
+    values, _ = optimal_values(mdp)
+    q = jax.vmap(_lookahead)(transition_kernel(mdp), mean_reward(mdp), values[1:])
+    return jnp.maximum(values[:-1, :, None] - q, 0)
+
+
+def regret(mdp: MDP, policy: Array) -> jax.Array:
+    """Opt - V(policy), computed as the expected sum of the gaps along the policy's path.
+
+    Equal to ``optimal(mdp)[0] - evaluate(mdp, policy)``, but free of cancellation: never negative, exactly 0 for the
+    optimal policy, and accurate relative to itself.
+    """
+    return _tail_sums(transition_kernel(mdp), gaps(mdp), policy)[0, mdp.start]
+
+
+def visitation(mdp: MDP, policy: Array) -> jax.Array:
+    """Q_{l,i}: the probability that the policy visits level l of stage i, as [H, k+1]."""
+    choice = action_probabilities(policy, mdp.num_actions, mdp.prob.dtype)
+    moves = jnp.sum(choice[..., None] * transition_kernel(mdp), axis=2)
+
+    def forward(here, move):
+        return jnp.sum(here[:, None] * move, axis=0), here
+
+    start = (jnp.arange(mdp.width + 1) == mdp.start).astype(mdp.prob.dtype)
+    _, visits = jax.lax.scan(forward, start, moves)
+    return visits
+
+
+def action_probabilities(policy: Array, num_actions: int, dtype=None) -> jax.Array:
+    """A policy in randomised form, float [H, k+1, A]."""
+    policy = jnp.asarray(policy)
+    if jnp.issubdtype(policy.dtype, jnp.integer):
+        return jax.nn.one_hot(policy, num_actions, dtype=dtype)
+    return policy if dtype is None else policy.astype(dtype)
+
+
+def _lookahead(transition: jax.Array, reward: jax.Array, tail: jax.Array) -> jax.Array:
+    """r(l, a) + sum_s p(s | l, a) tail(s) for one stage, as [k+1, A]."""
+    return reward + jnp.sum(transition * tail[None, None, :], axis=-1)
+
+
+def _tail_sums(transition: jax.Array, reward: jax.Array, policy: Array) -> jax.Array:
+    """Expected sum of ``reward`` from every state on under a policy, as [H+1, k+1]."""
+    choice = action_probabilities(policy, reward.shape[-1], reward.dtype)
+
+    def back(tail, stage):
+        move, pay, chosen = stage
+        value = jnp.sum(chosen * _lookahead(move, pay, tail), axis=-1)
+        return value, value
+
+    last = jnp.zeros(reward.shape[1], reward.dtype)
+    _, values = jax.lax.scan(back, last, (transition, reward, choice), reverse=True)
+    return jnp.concatenate([values, last[None]])

@@ -1,0 +1,17 @@
+"""Strict numerics for every test: no silent dtype or rank promotion; compilations are cached between runs."""
+
+import os
+import pathlib
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+
+CACHE = pathlib.Path(__file__).parent.parent / ".jax_cache"
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_compilation_cache_dir", str(CACHE))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -1,0 +1,36 @@
+"""Learners by name. A new one is a file like `simple.py` here, or your own constructor and `register_learner`."""
+
+from __future__ import annotations
+
+from jaxbandit.learners.base import (
+    LEARNERS,
+    BlockForm,
+    Blocks,
+    Learner,
+    Problem,
+    from_blocks,
+    make_learner,
+    register_learner,
+)
+from jaxbandit.learners.simple import fixed, oracle, uniform
+from jaxbandit.learners.ucbvi import ucbvi
+
+__all__ = [
+    "LEARNERS",
+    "BlockForm",
+    "Blocks",
+    "Learner",
+    "Problem",
+    "fixed",
+    "from_blocks",
+    "make_learner",
+    "oracle",
+    "register_learner",
+    "ucbvi",
+    "uniform",
+]
+
+register_learner("ucbvi", ucbvi)
+register_learner("uniform", uniform)
+register_learner("oracle", oracle)
+register_learner("fixed", fixed)

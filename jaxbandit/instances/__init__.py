@@ -1,0 +1,68 @@
+"""Instance families by name: the paper's applications, its lower-bound families, and random MDPs.
+
+Each family lives in a file of its own. A constructor takes numbers, arrays or a key and returns an `MDP`; those that
+draw from a key are traceable, so ``jax.vmap(lambda key: make_instance(name, key=key, ...))(keys)`` draws a stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jaxbandit.instances.knapsack import knapsack, knapsack_random
+from jaxbandit.instances.lower_bounds import hard_general, hard_ordered
+from jaxbandit.instances.posted_pricing import posted_pricing, posted_pricing_random
+from jaxbandit.instances.prophet import prophet, prophet_random, prophet_uniform
+from jaxbandit.instances.random import random_general, random_ordered
+from jaxbandit.mdp import MDP
+from jaxbandit.registry import Registry
+
+__all__ = ["INSTANCES", "make_instance", "register_instance"]
+
+INSTANCES = Registry("instance")
+
+for _name, _constructor in {
+    "prophet-uniform": prophet_uniform,
+    "prophet-random": prophet_random,
+    "prophet": prophet,
+    "posted-pricing": posted_pricing,
+    "posted-pricing-random": posted_pricing_random,
+    "knapsack": knapsack,
+    "knapsack-random": knapsack_random,
+    "hard-general": hard_general,
+    "hard-ordered": hard_ordered,
+    "random-general": random_general,
+    "random-ordered": random_ordered,
+}.items():
+    INSTANCES.register(_name, _constructor)
+
+
+def make_instance(name: str, **parameters: Any) -> MDP:
+    """A registered instance by name; ``INSTANCES.names()`` lists them.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=15, capacity=2, num_values=5)
+        >>> mdp.prob.shape
+        (15, 3, 5, 5)
+        >>> jb.make_instance("prophet-unifrom", horizon=15, capacity=2, num_values=5)
+        Traceback (most recent call last):
+        ...
+        ValueError: unknown instance 'prophet-unifrom'; did you mean 'prophet-uniform' or 'prophet-random' ...
+    """
+    return INSTANCES.make(name, **parameters)
+
+
+def register_instance(name: str, constructor: Callable[..., MDP]) -> Callable[..., MDP]:
+    """Makes ``make_instance(name, ...)`` call your constructor.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> def coin(horizon):
+        ...     return jb.make_instance("prophet-uniform", horizon=horizon, capacity=1, num_values=2)
+        >>> _ = jb.register_instance("coin", coin)
+        >>> jb.make_instance("coin", horizon=7).horizon
+        7
+        >>> _ = jb.INSTANCES.constructors.pop("coin")      # only to leave the registry as it was
+    """
+    return INSTANCES.register(name, constructor)

@@ -1,0 +1,198 @@
+"""The two families behind the regret lower bounds (Section 4 of the paper).
+
+In both, transitions are deterministic, only the last stage pays, with Bernoulli(1/2) rewards nearly everywhere and
+Bernoulli(1/2 + gap) behind one hidden sequence of actions: every policy that misses it has value exactly 1/2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit import theory
+from jaxbandit.instances import checks
+from jaxbandit.mdp import MDP, Array
+
+STAGES, ACTIONS = 0, 1
+"""Roles of the keys folded in."""
+
+
+def hard_general(
+    num_actions: int,
+    theta: Any = None,
+    gap: float | None = None,
+    horizon: int | None = None,
+    key: Any = None,
+    num_episodes: int | None = None,
+) -> MDP:
+    """M^theta of the general lower bound (Theorem 4.1): k = 2, starting at level 1.
+
+    At level 1 of stage i < H, action theta_i stays and any other action leads to level 2, which is never left. At the
+    last stage, action theta_H at level 1 pays Bernoulli(1/2 + gap); all else pays Bernoulli(1/2). There are A^H
+    instances; the optimal policies of M^theta are those that play theta at level 1 (level 2 is free).
+
+    Args:
+        num_actions: A.
+        theta: actions 0..A-1, [H]; drawn uniformly from ``key`` if not given.
+        gap: in [0, 1/2]; by default that of the proof for ``num_episodes`` (`theory.hard_gap_general`).
+        horizon: H; needed only if theta is drawn.
+        key: a typed key; needed only if theta is drawn.
+        num_episodes: T; needed only if the gap is not given.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("hard-general", theta=[2, 0, 1], num_actions=3, gap=0.25)
+        >>> value, policy = jb.optimal(mdp)
+        >>> float(value), policy[:, 1].tolist(), float(jb.evaluate(mdp, policy * 0))
+        (0.75, [2, 0, 1], 0.5)
+    """
+    num_actions = checks.count("num_actions", num_actions)
+    if theta is None:
+        if horizon is None or key is None:
+            raise ValueError("theta: None; accepted: actions [H], or both horizon and key to draw them")
+        shape = (checks.count("horizon", horizon),)
+        theta = jax.random.randint(checks.single_key(key), shape, 0, num_actions, jnp.int32)
+    theta = _integers("theta", theta, 0, num_actions - 1)
+    if horizon is not None and horizon != theta.shape[0]:
+        raise ValueError(f"theta: {theta.shape[0]} entries; accepted: horizon = {horizon} entries")
+    horizon = theta.shape[0]
+    gap = _gap(gap, num_episodes, lambda T: theory.hard_gap_general(horizon, num_actions, T))
+    actions = jnp.arange(num_actions, dtype=jnp.int32)
+    good = actions[None, :] == theta[:, None]  # [H, A]
+    twos = jnp.full((horizon, num_actions), 2, jnp.int32)
+    next_level = jnp.stack([jnp.zeros_like(twos), jnp.where(good, 1, twos), twos], axis=1)
+    hit = jnp.zeros((3, num_actions), bool).at[1].set(good[-1])
+    return _bernoulli_mdp(next_level, hit, gap, rank=None, start=1)
+
+
+def hard_ordered(
+    horizon: int,
+    num_actions: int,
+    down_stages: Any = None,
+    down_actions: Any = None,
+    gap: float | None = None,
+    num_downs: int | None = None,
+    key: Any = None,
+    num_episodes: int | None = None,
+) -> MDP:
+    """M_{tau,a} of the ordered lower bound (Theorem 4.2), with actions 0..A of which 0 is maximal.
+
+    The path tau starts at the paper's level k+1 and goes down one level at each of the stages i_1 < ... < i_k, ending
+    at level 1 of stage H, the only state that pays Bernoulli(1/2 + gap) instead of Bernoulli(1/2). On the path, action
+    a_p goes down at stage i_p (smaller actions stay, larger ones fall to the paper's level 0); elsewhere action 0
+    stays and all others fall. Above the path everything stays, below it everything falls. There are
+    binom(H-1, k) A^k instances. The action at the last stage does not matter, so the optimal policies are those that
+    follow the path through the stages 1..H-1.
+
+    The paper's levels 0..k+1 all pay, so they are stored as levels 1..k+2: width k+2, start k+2.
+
+    Args:
+        horizon: H > k.
+        num_actions: A, the number of actions besides the maximal one: the MDP has A+1.
+        down_stages: i_1 < ... < i_k in 1..H-1, [k]; drawn uniformly from ``key`` if not given.
+        down_actions: a_1, ..., a_k in 1..A, [k]; drawn uniformly from ``key`` if not given.
+        gap: in [0, 1/2]; by default that of the proof for ``num_episodes`` (`theory.hard_gap_ordered`).
+        num_downs: k; needed only if both stages and actions are drawn.
+        key: a typed key; needed only if something is drawn.
+        num_episodes: T; needed only if the gap is not given.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance(
+        ...     "hard-ordered", horizon=6, down_stages=[2, 4], down_actions=[1, 3], num_actions=3, gap=0.25)
+        >>> value, policy = jb.optimal(mdp)
+        >>> float(value), mdp.width, mdp.num_actions, [int(policy[1, 4]), int(policy[3, 3])]
+        (0.75, 4, 4, [1, 3])
+    """
+    horizon = checks.count("horizon", horizon, at_least=2)
+    num_actions = checks.count("num_actions", num_actions)
+    stages, actions = _path(horizon, num_actions, down_stages, down_actions, num_downs, key)
+    downs = stages.shape[0]
+    gap = _gap(gap, num_episodes, lambda T: theory.hard_gap_ordered(horizon, downs, num_actions, T))
+    now = jnp.arange(1, horizon + 1, dtype=jnp.int32)[:, None]
+    path = (downs + 1 - jnp.sum(stages[None, :] < now, axis=1, dtype=jnp.int32))[:, None, None]  # level at stage i
+    down_here = stages[None, :] == now
+    down_action = jnp.sum(jnp.where(down_here, actions[None, :], 0), axis=1, dtype=jnp.int32)[:, None, None]
+    level = jnp.arange(downs + 2, dtype=jnp.int32)[None, :, None]
+    action = jnp.arange(num_actions + 1, dtype=jnp.int32)[None, None, :]
+    # Off the down states the "down action" is 0, and at a state of the path action 0 stays: one formula serves both.
+    is_down = (down_action > 0).astype(jnp.int32)
+    on_path = jnp.where(action < down_action, level, jnp.where(action == down_action, level - is_down, 0))
+    moves = jnp.where(level == path, on_path, jnp.where(level > path, level, 0))  # [H, k+2, A+1], the paper's levels
+    next_level = jnp.concatenate([jnp.zeros_like(moves[:, :1]), moves + 1], axis=1)
+    hit = jnp.broadcast_to((jnp.arange(downs + 3) == 2)[:, None], (downs + 3, num_actions + 1))
+    rank = jnp.broadcast_to(num_actions - action, next_level.shape)
+    return _bernoulli_mdp(next_level, hit, gap, rank, start=downs + 2)
+
+
+def _path(horizon: int, num_actions: int, stages: Any, actions: Any, num_downs: int | None, key: Any):
+    """The given or drawn down stages and down actions, int32 [k] each."""
+    sizes = [np.shape(x)[0] if np.ndim(x) else 0 for x in (stages, actions) if x is not None]
+    if num_downs is not None:
+        sizes.insert(0, checks.count("num_downs", num_downs))
+    if (stages is None or actions is None) and (key is None or not sizes):
+        missing = "down_stages" if stages is None else "down_actions"
+        raise ValueError(f"{missing}: None; accepted: a list [k], or a key to draw it and, for both, num_downs")
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            f"down_stages, down_actions, num_downs: sizes {sizes}; accepted: one action for every stage, num_downs of them"
+        )
+    downs = checks.count("num_downs", sizes[0])
+    if downs >= horizon:
+        raise ValueError(f"num_downs: {downs}; accepted: less than the horizon {horizon}")
+    if stages is None:
+        role = jax.random.fold_in(checks.single_key(key), STAGES)
+        stages = jnp.sort(jax.random.choice(role, horizon - 1, (downs,), replace=False)) + 1
+    if actions is None:
+        role = jax.random.fold_in(checks.single_key(key), ACTIONS)
+        actions = jax.random.randint(role, (downs,), 1, num_actions + 1, jnp.int32)
+    stages = _integers("down_stages", stages, 1, horizon - 1)
+    if checks.is_concrete(stages) and (np.diff(np.asarray(stages)) <= 0).any():
+        raise ValueError(f"down_stages: {np.asarray(stages).tolist()}; accepted: strictly increasing stages")
+    return stages, _integers("down_actions", actions, 1, num_actions)
+
+
+def _integers(name: str, values: Any, low: int, high: int) -> Array:
+    """``values`` as int32 [n], n >= 1, all within low..high."""
+    array = values if isinstance(values, jax.Array) else np.asarray(values)
+    if array.ndim != 1 or not array.shape[0] or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name}: {values!r}; accepted: a non-empty list of integers")
+    if checks.is_concrete(array):
+        wrong = [x for x in np.asarray(array).tolist() if not low <= x <= high]
+        if wrong:
+            raise ValueError(f"{name}: entry {wrong[0]}; accepted: {low}..{high}")
+    return jnp.asarray(array, jnp.int32)
+
+
+def _gap(gap: Any, num_episodes: Any, of_the_proof: Any) -> Array:
+    if gap is None:
+        if num_episodes is None:
+            raise ValueError("gap: None; accepted: a number in [0, 1/2], or num_episodes to take the gap of the proof")
+        gap = of_the_proof(checks.count("num_episodes", num_episodes))
+    if checks.is_concrete(gap) and not 0 <= float(gap) <= 0.5:
+        raise ValueError(f"gap: {gap!r}; accepted: a number in [0, 1/2]")
+    return jnp.asarray(gap, checks.float_dtype())
+
+
+def _bernoulli_mdp(next_level: Array, hit: Array, gap: Array, rank: Array | None, start: int) -> MDP:
+    """The MDP of deterministic moves [H, k+1, A] whose last stage pays Bernoulli(1/2 + gap) where ``hit`` [k+1, A].
+
+    Outcome 0 pays, outcome 1 does not; before the last stage outcome 0 is certain and pays nothing. What the last
+    stage leads to does not matter.
+    """
+    horizon, num_levels, num_actions = next_level.shape
+    alive = (jnp.arange(num_levels) > 0)[:, None]
+    chance = jnp.where(hit, 0.5 + gap, jnp.asarray(0.5, gap.dtype))
+    success = jnp.concatenate([jnp.ones((horizon - 1, *hit.shape), gap.dtype), chance[None]])
+    last = (jnp.arange(horizon) == horizon - 1)[:, None, None] & alive[None]
+    pays = jnp.broadcast_to(last, next_level.shape).astype(gap.dtype)
+    return MDP(
+        prob=jnp.stack([success, 1 - success], axis=-1),
+        reward=jnp.stack([pays, jnp.zeros_like(pays)], axis=-1),
+        next_level=jnp.stack([next_level, next_level], axis=-1),
+        rank=rank,
+        start=jnp.asarray(start, jnp.int32),
+    )

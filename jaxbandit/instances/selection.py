@@ -1,0 +1,77 @@
+"""What the prophet inequality and posted pricing share: H independent values, a choice among A marks, capacity k."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.instances import checks
+from jaxbandit.mdp import MDP, Array
+
+VALUES, PROBABILITIES = 0, 1
+"""Roles of the keys folded in by `random_support`."""
+
+
+class Support(NamedTuple):
+    """The distributions of X_1..X_H, every support in increasing order."""
+
+    values: Array
+    """float [H, A]."""
+    probabilities: Array
+    """float [H, A]."""
+    scale: Array
+    """float []: what every reward is divided by, besides the capacity."""
+
+
+def support(values: Any, probabilities: Any, value_scale: Any = None) -> Support:
+    """Checks, sorts and scales a user's arrays [H, A]."""
+    values = checks.matrix("values", values, "[H, A]")
+    probabilities = checks.matrix("probabilities", probabilities, "[H, A]", values.shape)
+    checks.nonnegative("values", values)
+    checks.distributions("probabilities", probabilities)
+    dtype = checks.float_dtype()
+    if value_scale is not None:
+        largest = np.max(values) if checks.is_concrete(values) else jnp.max(values)
+        checks.scale("value_scale", value_scale, largest, "the largest value")
+    values, probabilities = jnp.asarray(values, dtype), jnp.asarray(probabilities, dtype)
+    order = jnp.argsort(values, axis=1, stable=True)
+    values, probabilities = (jnp.take_along_axis(x, order, axis=1) for x in (values, probabilities))
+    if value_scale is None:
+        largest = jnp.max(values)
+        value_scale = jnp.where(largest > 1, largest, 1)
+    return Support(values, probabilities, jnp.asarray(value_scale, dtype))
+
+
+def random_support(key: Any, horizon: Any, num_values: Any) -> Support:
+    """Values uniform on [0, 1], probabilities uniform on the simplex, all independent."""
+    key = checks.single_key(key)
+    shape = (checks.count("horizon", horizon), checks.count("num_values", num_values, at_least=2))
+    dtype = checks.float_dtype()
+    values = jax.random.uniform(jax.random.fold_in(key, VALUES), shape, dtype)
+    return support(values, checks.simplex_rows(jax.random.fold_in(key, PROBABILITIES), shape))
+
+
+def selection_mdp(probabilities: Array, taken: Array, pay: Array, capacity: Any) -> MDP:
+    """The ordered MDP in which a selection uses one unit of capacity.
+
+    Args:
+        probabilities: float [H, M], of the values that X_i can take.
+        taken: bool [H, A, M], whether action a selects value m; a larger action selects no more often.
+        pay: float [H, A, M], the reward of a selection.
+        capacity: k, the level of the start.
+    """
+    capacity = checks.count("capacity", capacity)
+    horizon, num_actions, num_outcomes = taken.shape
+    shape = (horizon, capacity + 1, num_actions, num_outcomes)
+    levels = jnp.arange(capacity + 1, dtype=jnp.int32)[None, :, None, None]
+    selected = taken[:, None] & (levels > 0)
+    return MDP(
+        prob=jnp.broadcast_to(probabilities[:, None, None, :], shape),
+        reward=jnp.where(selected, pay[:, None], 0),
+        next_level=levels - selected.astype(jnp.int32),
+        rank=jnp.broadcast_to(jnp.arange(num_actions, dtype=jnp.int32)[None, None, :], shape[:3]),
+        start=jnp.asarray(capacity, jnp.int32),
+    )

@@ -1,0 +1,228 @@
+"""The paper's constants and bounds as plain numbers: thresholds, phase schedule, upper and lower bounds.
+
+Everything is NumPy in float64 on the host, computed in logarithms, and never NaN. The bounds are the expressions inside
+the O(.) and Omega(.) of the theorems, without their unknown constants: good for slopes and overlays, not for levels.
+Logarithms are natural.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LARGEST_THRESHOLD = 1e30
+"""Thresholds are capped here: finite in float32, and far above 1 / eps, so that such a state keeps every action."""
+
+
+def thresholds(horizon: int, width: int, num_actions: int, ordered: bool) -> np.ndarray:
+    """C_{l,i} as float64 [H, k+1]: an action survives a phase if it is within C_{l,i} eps of the best.
+
+    General (3):  C_{l,i} = (H-i+1) (Ak)^(H-i).
+    Ordered (8):  C_{l,i} = exp((H-i) k/H) (2AH/k)^(l-1) (H-i+1)^l   (the first of the two forms printed there).
+
+    Row i-1 is stage i and column l is level l. Column 0 is never explored and holds `LARGEST_THRESHOLD`, at which
+    everything is capped: a threshold that large simply keeps every action.
+
+    Example:
+        >>> from jaxbandit import theory
+        >>> theory.thresholds(horizon=3, width=2, num_actions=2, ordered=False)[:, 1:].round().tolist()
+        [[48.0, 48.0], [8.0, 8.0], [1.0, 1.0]]
+        >>> theory.thresholds(horizon=3, width=2, num_actions=2, ordered=True)[2, 1:].round().tolist()
+        [1.0, 6.0]
+        >>> float(theory.thresholds(horizon=40, width=8, num_actions=10, ordered=False).max())
+        1e+30
+    """
+    _check_sizes(horizon, width, num_actions)
+    left = np.arange(horizon - 1, -1, -1, dtype=np.float64)[:, None]  # H - i
+    level = np.arange(1, width + 1, dtype=np.float64)[None, :]
+    if ordered:
+        logs = left * width / horizon + (level - 1) * np.log(2 * num_actions * horizon / width) + level * np.log(left + 1)
+    else:
+        logs = np.log(left + 1) + left * np.log(num_actions * width) + 0 * level
+    table = np.full((horizon, width + 1), LARGEST_THRESHOLD)
+    table[:, 1:] = np.exp(np.minimum(logs, np.log(LARGEST_THRESHOLD)))
+    return np.minimum(table, LARGEST_THRESHOLD)
+
+
+class Schedule(NamedTuple):
+    """The phases of the doubling algorithm (Algorithm 2), before any elimination; arrays are float64 [R]."""
+
+    epsilons: np.ndarray
+    """Accuracy of each phase."""
+    episodes_per_arm: np.ndarray
+    """Episodes per (level, stage, action): ceil(episodes_scale * 12 ln T / eps^2)."""
+    episodes_per_phase: np.ndarray
+    """H k A times that: the length of the phase if no action has been eliminated."""
+    last_episode: np.ndarray
+    """The episode at which each phase ends; cumulative, and not cut at T."""
+    phase_cut: int | None
+    """Index of the phase in which the T episodes run out, or None if all phases fit."""
+
+
+def schedule(
+    horizon: int,
+    width: int,
+    num_actions: int,
+    num_episodes: float,
+    episodes_scale: float = 1.0,
+    first_epsilon: float = 1.0,
+    ratio: float = 0.5,
+    max_phases: int | None = None,
+) -> Schedule:
+    """The phases eps = first_epsilon * ratio^r that the algorithm goes through while eps > sqrt(H k A ln T / T).
+
+    If T is below about H k A ln T that condition fails at once and the schedule is empty. Elimination can only shorten
+    phases, so ``phase_cut`` is the earliest phase that T can cut.
+
+    Example:
+        >>> from jaxbandit import theory
+        >>> phases = theory.schedule(horizon=15, width=2, num_actions=5, num_episodes=2_000_000)
+        >>> phases.epsilons.tolist(), phases.episodes_per_arm.tolist()
+        ([1.0, 0.5, 0.25, 0.125, 0.0625], [175.0, 697.0, 2786.0, 11143.0, 44571.0])
+        >>> phases.last_episode.tolist(), phases.phase_cut
+        ([26250.0, 130800.0, 548700.0, 2220150.0, 8905800.0], 3)
+        >>> theory.schedule(horizon=15, width=2, num_actions=5, num_episodes=100).epsilons.size
+        0
+    """
+    _check_sizes(horizon, width, num_actions)
+    _check_episodes(num_episodes)
+    for name, value in (("episodes_scale", episodes_scale), ("first_epsilon", first_epsilon)):
+        if not 0 < value < np.inf:
+            raise ValueError(f"{name}: {value}; accepted: a positive number")
+    if not 0 < ratio < 1:
+        raise ValueError(f"ratio: {ratio}; accepted: a number strictly between 0 and 1")
+    if max_phases is not None and max_phases < 0:
+        raise ValueError(f"max_phases: {max_phases}; accepted: an integer >= 0 or None")
+    arms, log_t = horizon * width * num_actions, np.log(float(num_episodes))
+    epsilons: list[float] = []
+    epsilon = float(first_epsilon)
+    while epsilon > np.sqrt(arms * log_t / num_episodes) and (max_phases is None or len(epsilons) < max_phases):
+        epsilons.append(epsilon)
+        epsilon *= ratio
+    eps = np.asarray(epsilons, np.float64)
+    per_arm = np.ceil(episodes_scale * 12 * log_t / eps**2)
+    last = np.cumsum(arms * per_arm)
+    cut = np.flatnonzero(last > num_episodes)
+    return Schedule(eps, per_arm, arms * per_arm, last, int(cut[0]) if cut.size else None)
+
+
+def upper_bound_general(horizon: int, width: int, num_actions: int, num_episodes: Any) -> Any:
+    """Theorem 3.1: H^2 (Ak)^H sqrt(H k A T ln T), for T a number or an array.
+
+    Example:
+        >>> from jaxbandit import theory
+        >>> [f"{x:.3g}" for x in theory.upper_bound_general(2, 1, 2, [1e4, 1e6])]
+        ['9.71e+03', '1.19e+05']
+    """
+    _check_sizes(horizon, width, num_actions)
+    T = _check_episodes(num_episodes)
+    factor = 2 * np.log(horizon) + horizon * np.log(num_actions * width)
+    return _exp(factor + 0.5 * (np.log(horizon * width * num_actions) + np.log(T) + np.log(np.log(T))))
+
+
+def upper_bound_ordered(horizon: int, width: int, num_actions: int, num_episodes: Any) -> Any:
+    """Theorem 3.11: (2 e H^2 A / k)^k sqrt(k^3 H T ln T / A), for T a number or an array.
+
+    Example:
+        >>> from jaxbandit import theory
+        >>> f"{theory.upper_bound_ordered(2, 1, 2, 1e4):.3g}"
+        '1.32e+04'
+    """
+    _check_sizes(horizon, width, num_actions)
+    T = _check_episodes(num_episodes)
+    factor = width * (np.log(2 * horizon**2 * num_actions / width) + 1)
+    return _exp(factor + 0.5 * (np.log(width**3 * horizon / num_actions) + np.log(T) + np.log(np.log(T))))
+
+
+def lower_bound_general(horizon: int, num_actions: int, num_episodes: Any) -> Any:
+    """Theorem 4.1 (k = 2): min(sqrt(A^H T), T), for T a number or an array.
+
+    Example:
+        >>> from jaxbandit import theory
+        >>> theory.lower_bound_general(3, 2, [4, 200]).tolist()
+        [4.0, 40.0]
+    """
+    return _smaller_of_root_and_t(_log_arms_general(horizon, num_actions), num_episodes)
+
+
+def lower_bound_ordered(horizon: int, num_downs: int, num_actions: int, num_episodes: Any) -> Any:
+    """Theorem 4.2: min(sqrt(L T), T) with L = binom(H-1, k) A^k, for T a number or an array.
+
+    The theorem prints binom(H, k); its proof counts binom(H-1, k) paths, which is used here. Here k is the number of
+    down moves and A the number of actions besides the maximal one; the MDPs have width k+2 and A+1 actions.
+
+    Example:
+        >>> from jaxbandit import theory
+        >>> theory.lower_bound_ordered(5, 2, 3, [9, 2400]).tolist()
+        [9.0, 360.0]
+    """
+    return _smaller_of_root_and_t(_log_arms_ordered(horizon, num_downs, num_actions), num_episodes)
+
+
+def hard_gap_general(horizon: int, num_actions: int, num_episodes: Any) -> Any:
+    """The gap of M^theta for T episodes: min(sqrt(N/T), 1) / 4 with N = A^H.
+
+    The paper leaves it to the theorem it cites for Bernoulli bandits with N arms (Theorem 5.1 of Auer, Cesa-Bianchi,
+    Freund and Schapire, 2002), whose proof is tuned by this value.
+
+    Example:
+        >>> from jaxbandit import theory
+        >>> float(theory.hard_gap_general(3, 2, 800))
+        0.025
+    """
+    return _gap_of(_log_arms_general(horizon, num_actions), num_episodes, 1 / 4)
+
+
+def hard_gap_ordered(horizon: int, num_downs: int, num_actions: int, num_episodes: Any) -> Any:
+    """The gap of M_{tau,a} for T episodes: min(sqrt(L/T), 1) / 8 with L = binom(H-1, k) A^k (proof of Theorem 4.2).
+
+    Example:
+        >>> from jaxbandit import theory
+        >>> float(theory.hard_gap_ordered(5, 2, 3, 5400))
+        0.0125
+    """
+    return _gap_of(_log_arms_ordered(horizon, num_downs, num_actions), num_episodes, 1 / 8)
+
+
+def _log_arms_general(horizon: int, num_actions: int) -> float:
+    _check_sizes(horizon, 2, num_actions)
+    return horizon * float(np.log(num_actions))
+
+
+def _log_arms_ordered(horizon: int, num_downs: int, num_actions: int) -> float:
+    _check_sizes(horizon, num_downs, num_actions)
+    if num_downs >= horizon:
+        raise ValueError(f"num_downs: {num_downs}; accepted: less than the horizon {horizon}")
+    steps = np.arange(1, num_downs + 1, dtype=np.float64)
+    paths = np.sum(np.log(horizon - steps) - np.log(steps))  # log binom(H-1, k)
+    return float(paths + num_downs * np.log(num_actions))
+
+
+def _smaller_of_root_and_t(log_arms: float, num_episodes: Any) -> Any:
+    T = _check_episodes(num_episodes, at_least=1)
+    return np.minimum(_exp(0.5 * (log_arms + np.log(T))), T)
+
+
+def _gap_of(log_arms: float, num_episodes: Any, largest: float) -> Any:
+    T = _check_episodes(num_episodes, at_least=1)
+    return largest * np.exp(np.minimum(0.5 * (log_arms - np.log(T)), 0.0))
+
+
+def _exp(logs: Any) -> Any:
+    """exp, infinite where it overflows."""
+    with np.errstate(over="ignore"):
+        return np.exp(logs)
+
+
+def _check_sizes(horizon: int, width: int, num_actions: int) -> None:
+    for name, value in (("horizon", horizon), ("width", width), ("num_actions", num_actions)):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name}: {value!r}; accepted: an integer of at least 1")
+
+
+def _check_episodes(num_episodes: Any, at_least: int = 2) -> np.ndarray:
+    T = np.asarray(num_episodes, np.float64)
+    if not (np.isfinite(T) & (at_least <= T)).all():
+        raise ValueError(f"num_episodes: {num_episodes!r}; accepted: finite numbers of at least {at_least}")
+    return T

@@ -100,6 +100,8 @@ class Learner(NamedTuple):
     """The block form, if there is one."""
     lanes_last: bool = False
     """True if act and update accept arrays with trailing lane axes (seeds side by side); else engines vmap them."""
+    renewed: Callable[[State], Array] | None = None
+    """renewed(state) -> bool: whether act's policy may differ from the last episode's. Optional; saves evaluations."""
     report: Callable[[State], dict[str, Array]] | None = None
     """report(state) -> diagnostics by name, for results and plots."""
 
@@ -110,61 +112,85 @@ class Learner(NamedTuple):
 
 
 class AdapterState(NamedTuple):
-    """State of a block learner that is run episode by episode."""
+    """State of a block learner that is run episode by episode (with lanes, every leaf has trailing lane axes)."""
 
     inner: State
     blocks: Blocks
+    policy: Array
+    """float [H, k+1, A]: the policy of the current arm."""
+    renewed: Array
+    """bool []: whether this policy is played for the first time."""
     arm: Array
     """int32 []: the arm being played."""
-    played: Array
-    """int32 []: episodes of it played so far."""
-    totals: Array
-    """float [B]: sums of rewards so far, with ``lost`` the part that rounding dropped (compensated summation)."""
+    left: Array
+    """int32 []: episodes of it still to play."""
+    total: Array
+    """float []: sum of its rewards so far, and in ``lost`` what rounding dropped from it (compensated summation)."""
     lost: Array
+    totals: Array
+    """float [B]: sums of the arms that are complete."""
 
 
-def from_blocks(form: BlockForm, *, name: str, params: Mapping[str, Array], needs: tuple[str, ...] = (), report=None) -> Learner:
+def from_blocks(
+    form: BlockForm, *, name: str, params: Mapping[str, Array], needs: tuple[str, ...] = (), report=None
+) -> Learner:
     """The episodic learner of a block form: plays the arms in order and absorbs them when the last one is complete."""
-    init, act, update, inner_report = _adapter(form, report)
-    return Learner(init, act, update, "bandit", params, name, needs, form, False, inner_report)
+    init, act, update, renewed, inner_report = _adapter(form, report)
+    return Learner(init, act, update, "bandit", params, name, needs, form, True, renewed, inner_report)
 
 
 @lru_cache(maxsize=None)
 def _adapter(form: BlockForm, report):
     """The functions of `from_blocks`, made once per form so that learners of one program share compilations."""
 
-    def fresh(inner: State) -> AdapterState:
+    def enter(inner: State, blocks: Blocks, totals: Array, arm: Array) -> AdapterState:
+        """Starts an arm."""
+        here = jnp.arange(blocks.policy.shape[0], dtype=jnp.int32) == blocks.stage
+        policy = jnp.where(here[:, None, None], blocks.rows[arm][None], blocks.policy)
+        zero = jnp.zeros((), totals.dtype)
+        left = blocks.episodes[arm].astype(jnp.int32)
+        return AdapterState(inner, blocks, policy, jnp.bool_(True), arm, left, zero, zero, totals)
+
+    def begin(inner: State) -> AdapterState:
+        """Starts the first arm of the next block."""
         blocks = form.next_block(inner)
-        sums = jnp.zeros(blocks.episodes.shape, blocks.policy.dtype)
-        first = jnp.argmax(blocks.episodes > 0).astype(jnp.int32)
-        return AdapterState(inner, blocks, first, jnp.int32(0), sums, sums)
+        totals = jnp.zeros(blocks.episodes.shape, blocks.policy.dtype)
+        return enter(inner, blocks, totals, jnp.argmax(blocks.episodes > 0).astype(jnp.int32))
+
+    def turn(state: AdapterState) -> AdapterState:
+        """After an arm's last episode: the next arm, or the next block. Other lanes stay as they are."""
+        arms = jnp.arange(state.totals.shape[0], dtype=jnp.int32)
+        totals = jnp.where(arms == state.arm, state.total, state.totals)
+        waiting = (state.blocks.episodes > 0) & (arms > state.arm)
+        along = enter(state.inner, state.blocks, totals, jnp.argmax(waiting).astype(jnp.int32))
+        onward = begin(form.absorb(state.inner, state.blocks.episodes, totals))
+        moved = jax.tree.map(lambda x, y: jnp.where(jnp.any(waiting), x, y), along, onward)
+        return jax.tree.map(lambda x, y: jnp.where(state.left == 0, x, y), moved, state)
 
     def init(problem: Problem, params: Any) -> AdapterState:
-        return fresh(form.init(problem, params))
+        return begin(form.init(problem, params))
 
     def act(state: AdapterState, key: Array) -> Array:
         del key
-        here = jnp.arange(state.blocks.policy.shape[0], dtype=jnp.int32) == state.blocks.stage
-        return jnp.where(here[:, None, None], state.blocks.rows[state.arm][None], state.blocks.policy)
+        return state.policy
 
     def update(state: AdapterState, policy: Array, feedback: BanditFeedback) -> AdapterState:
         del policy
-        mine = jnp.arange(state.totals.shape[0], dtype=jnp.int32) == state.arm
-        term = jnp.where(mine, feedback.total, 0) - state.lost
-        totals = state.totals + term
-        state = state._replace(totals=totals, lost=(totals - state.totals) - term, played=state.played + 1)
-        arm_done = state.played >= state.blocks.episodes[state.arm]
-        waiting = (state.blocks.episodes > 0) & (jnp.arange(mine.shape[0], dtype=jnp.int32) > state.arm)
-        block_done = arm_done & ~jnp.any(waiting)
-        state = state._replace(
-            arm=jnp.where(arm_done & ~block_done, jnp.argmax(waiting).astype(jnp.int32), state.arm),
-            played=jnp.where(arm_done, 0, state.played),
-        )
-        return jax.lax.cond(
-            block_done, lambda s: fresh(form.absorb(s.inner, s.blocks.episodes, s.totals)), lambda s: s, state
-        )
+        term = feedback.total - state.lost
+        total = state.total + term
+        left = state.left - 1
+        lost = (total - state.total) - term
+        state = state._replace(total=total, lost=lost, left=left, renewed=jnp.zeros_like(state.renewed))
+        move = turn
+        for _ in left.shape:
+            move = jax.vmap(move, in_axes=-1, out_axes=-1)
+        # With lanes this is a real branch: arms are long, so most episodes end no arm in any lane.
+        return jax.lax.cond(jnp.any(left == 0), move, lambda s: s, state)
 
-    return init, act, update, None if report is None else (lambda state: report(state.inner))
+    def renewed(state: AdapterState) -> Array:
+        return state.renewed
+
+    return init, act, update, renewed, None if report is None else (lambda state: report(state.inner))
 
 
 LEARNERS = Registry("learner")

@@ -1,0 +1,67 @@
+"""Exact binomial draws by the ratio-of-uniforms method, one attempt at a time and vectorised over lanes.
+
+For X ~ Binomial(n, p) with mode m and f(x) = P(X = x) / P(X = m), draw U, V uniform on (0, 1), set
+x = floor(n p + 1/2 + 2 h (V - 1/2) / U), and accept x if U^2 <= f(x). This is exact as soon as
+|y - (n p + 1/2)| sqrt(f(floor y)) <= h for all y, which holds for *every* n and p with
+h = sqrt(2/e) sqrt(n p (1 - p) + 1/2) + 3/2 - sqrt(3/e)
+(E. Stadlober, "The ratio of uniforms approach for generating discrete random variates", 1990; the tests check the
+inequality on a grid of n and p). One formula serves n = 1 and n = 10^12, with 45-73 % of the attempts accepted.
+
+log f(x) is a difference of log-factorials. Those of n = 10^12 are about 10^13, whose float64 has no correct digit after
+the second decimal, so the difference is taken analytically (log1p of small ratios, Stirling corrections apart). Needs x64.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_SPREAD = math.sqrt(2 / math.e)
+_MARGIN = 1.5 - math.sqrt(3 / math.e)
+_SMALL = 16
+# log x! - [(x + 1/2) log(x + 1) - (x + 1) + log(2 pi) / 2] for x < 16, where Stirling's series is not exact enough.
+_CORRECTION = np.array(
+    [
+        math.lgamma(x + 1) - ((x + 0.5) * math.log(x + 1) - (x + 1) + 0.5 * math.log(2 * math.pi))
+        for x in range(_SMALL)
+    ]
+)
+
+
+def attempt(n: jax.Array, p: jax.Array, u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """One attempt at Binomial(n, p) for 0 < p < 1 and n >= 1, all float64: (accepted, x).
+
+    u and v are independent uniforms on (0, 1); x is meaningless where not accepted.
+    """
+    center = n * p + 0.5
+    reach = _SPREAD * jnp.sqrt(n * p * (1 - p) + 0.5) + _MARGIN
+    x = jnp.floor(center + (2 * reach) * (v - 0.5) / u)
+    inside = (x >= 0) & (x <= n)
+    x = jnp.clip(x, 0, n)
+    mode = jnp.minimum(jnp.floor((n + 1) * p), n)
+    return inside & (2 * jnp.log(u) <= log_ratio(n, p, x, mode)), x
+
+
+def log_ratio(n: jax.Array, p: jax.Array, x: jax.Array, m: jax.Array) -> jax.Array:
+    """log P(X = x) - log P(X = m) for X ~ Binomial(n, p), accurate to about 1e-9 even at n = 10^12."""
+    step = x - m
+    return (
+        step * jnp.log(p * (n - m + 1) / ((1 - p) * (x + 1)))
+        - (m + 0.5) * jnp.log1p(step / (m + 1))
+        + (n - x + 0.5) * jnp.log1p(step / (n - x + 1))
+        + (_correction(m) - _correction(x))
+        + (_correction(n - m) - _correction(n - x))
+    )
+
+
+def _correction(x: jax.Array) -> jax.Array:
+    """What Stirling's formula for log x! leaves out."""
+    inverse = 1 / (x + 1)
+    square = inverse * inverse
+    series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680))))
+    table = jnp.asarray(_CORRECTION)
+    small = table.at[jnp.minimum(x, _SMALL - 1).astype(jnp.int32)].get(mode="promise_in_bounds")
+    return jnp.where(x < _SMALL, small, series)

@@ -1,0 +1,2 @@
+from jaxbandit.engines.runner import Runner
+class BlockRunner(Runner): pass

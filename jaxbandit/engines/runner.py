@@ -1,0 +1,130 @@
+"""What both engines' runners share: lanes, devices, compilation and the learner's first state.
+
+A runner drives the runs of one learner on G groups x S seeds, a chunk at a time:
+
+    carry = runner.start()
+    while runner.episodes_done(carry) < num_episodes:
+        carry = runner.step(carry)
+    arrays = runner.result(carry)
+
+The carry is a dict of arrays and nothing else, so it can be saved after any step and restored to the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+from jaxbandit import planning
+from jaxbandit.engines.compat import shard_map
+from jaxbandit.learners.base import Learner, Problem
+from jaxbandit.mdp import MDP
+
+Array = Any
+Carry = dict[str, Any]
+
+_COMPILED: dict[Any, Any] = {}
+
+
+class Runner:
+    """Base of the two engines' runners; see the module's docstring for the protocol."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        mdps: MDP,
+        keys: Array,
+        num_episodes: int,
+        points: np.ndarray,
+        chunk_size: int | None = None,
+        devices: Sequence[Any] | None = None,
+    ):
+        """See `jaxbandit.engines.make_runner`."""
+        self.rules = learner.rules
+        self.params = dict(learner.params)
+        self.mdps = mdps
+        self.keys = keys
+        self.num_episodes = int(num_episodes)
+        self.points = np.asarray(points, np.int64)
+        self.chunk_size = chunk_size
+        self.devices = tuple(devices) if devices else (jax.devices()[0],)
+        self.groups, self.seeds = keys.shape
+        if self.seeds % len(self.devices):
+            raise ValueError(f"keys: {self.seeds} seeds; accepted: a multiple of the {len(self.devices)} devices")
+        self.compile_seconds = 0.0
+        self.run_seconds = 0.0
+
+    def start(self) -> Carry:
+        """The carry before the first episode."""
+        raise TypeError("start belongs to an engine's runner")
+
+    def first_state(self, problem_policy: Array | None = None) -> Any:
+        """The learner's state before the first episode, leaves [G, ...], without seeds."""
+        needs = self.rules.needs
+        mdps = self.mdps
+        rank = mdps.rank if "rank" in needs else None
+        if "rank" in needs and rank is None:
+            raise ValueError(f"learner {self.rules.name!r} needs an ordered MDP (one with a rank); this one has none")
+        best = jax.vmap(planning.optimal)(mdps)[1] if "optimal_policy" in needs else None
+        H, k, A = mdps.horizon, mdps.width, mdps.num_actions
+
+        def init(params, rank, best):
+            return self.rules.init(Problem(H, k, A, float(self.num_episodes), rank, best), params)
+
+        axes = ({name: 0 for name in self.params}, None if rank is None else 0, None if best is None else 0)
+        real = jnp.result_type(float)
+        params = {name: jnp.asarray(value, real) for name, value in self.params.items()}
+        return jax.jit(jax.vmap(init, axes, axis_size=self.groups))(params, rank, best)
+
+    def execute(self, name: Any, function: Callable, args: tuple, in_lanes: tuple, out_lanes: Any) -> Any:
+        """Runs ``function(*args)`` compiled once per shape, on all devices, and keeps the time.
+
+        ``in_lanes`` and ``out_lanes`` say, per argument and result, where the seeds' axis is: an axis number (negative
+        from the end) for all leaves, or None for what every device gets whole.
+        """
+        abstract = jax.tree.map(lambda x: (np.shape(x), jnp.result_type(x)), args)
+        leaves, tree = jax.tree.flatten(abstract, is_leaf=lambda x: isinstance(x, tuple) and len(x) == 2 and isinstance(x[0], tuple))
+        identity = (name, tuple(leaves), tree, self.devices)
+        if identity not in _COMPILED:
+            began = time.perf_counter()
+            _COMPILED[identity] = self._compile(function, args, in_lanes, out_lanes)
+            self.compile_seconds += time.perf_counter() - began
+        began = time.perf_counter()
+        result = jax.block_until_ready(_COMPILED[identity](*args))
+        self.run_seconds += time.perf_counter() - began
+        return result
+
+    def _compile(self, function: Callable, args: tuple, in_lanes: tuple, out_lanes: Any) -> Callable:
+        if len(self.devices) == 1:
+            with jax.default_device(self.devices[0]):
+                program = jax.jit(function)
+                compiled = program.lower(*args).compile()
+            return compiled
+        mesh = Mesh(np.array(self.devices), ("lanes",))
+
+        def specs(value, axis):
+            def spec(leaf):
+                if axis is None:
+                    return PartitionSpec()
+                where = axis % np.ndim(leaf)
+                return PartitionSpec(*[None] * where, "lanes")
+
+            return jax.tree.map(spec, value)
+
+        inputs = tuple(specs(value, axis) for value, axis in zip(args, in_lanes, strict=True))
+        shapes = jax.eval_shape(function, *args)
+        outputs = tuple(specs(value, axis) for value, axis in zip(shapes, out_lanes, strict=True))
+        program = jax.jit(shard_map(function, mesh, inputs, outputs))
+        return program.lower(*args).compile()
+
+
+def one_hot_actions(policy: np.ndarray) -> np.ndarray:
+    """Actions float [..., k+1] of a randomised policy [..., k+1, A]; nan where it is truly random."""
+    sure = policy.max(-1) > 1 - 1e-6
+    return np.where(sure, policy.argmax(-1).astype(np.float64), np.nan)

@@ -24,7 +24,7 @@ _HOME = {
         "Blocks",
         "from_blocks",
     ],
-    "sweep": ["sweep", "grid", "family"],
+    "sweeps": ["sweep", "grid", "family"],
     "results": ["save", "load"],
     "plots": ["plot_regret", "plot_panels", "plot_parameter"],
     "heatmaps": ["plot_active_sets", "plot_policy"],

@@ -1,0 +1,235 @@
+"""From lanes to batches: what runs together, how often it compiles, and how much memory it takes.
+
+A lane is one run: (learner, instance, parameter point, seed). Lanes of one learner on instances of one shape form a
+*compile group*; its cells (instance, parameter point) x seeds are cut into rectangular batches that fit a budget of lanes
+or bytes. A batch is filled with seeds first, because seeds of a cell share its tables. Batches of a group are equal in
+shape, so that the group compiles once: the last ones are padded with further seeds and repeated cells, whose results
+are dropped. No number depends on the batches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxbandit.axes import LearnerGrid
+from jaxbandit.mdp import MDP
+
+Cell = tuple[str, int]
+"""(instance name, index of the parameter point)."""
+
+DEFAULT_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class Group:
+    """One learner on all instances of one shape."""
+
+    learner: str
+    grid: LearnerGrid
+    engine: str
+    instances: Mapping[str, MDP]
+    bytes_per_lane: int
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All (instance, parameter point) pairs."""
+        return [(name, point) for name in self.instances for point in range(self.grid.size)]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A rectangle cells x seeds of one group, with padding at the end of both."""
+
+    group: int
+    """Position in the plan's groups."""
+    cells: tuple[Cell, ...]
+    seeds: tuple[int, ...]
+    num_cells: int
+    """Cells that count; the others are padding."""
+    num_seeds: int
+    """Seeds that count."""
+
+    @property
+    def lanes(self) -> int:
+        """Lanes that are run, padding included."""
+        return len(self.cells) * len(self.seeds)
+
+    @property
+    def lanes_kept(self) -> int:
+        """Lanes whose results count."""
+        return self.num_cells * self.num_seeds
+
+    def covered(self) -> list[tuple[Cell, int]]:
+        """The lanes whose results count."""
+        return [
+            (cell, seed) for cell in self.cells[: self.num_cells] for seed in self.seeds[: self.num_seeds]
+        ]
+
+    def header(self, learner: str) -> dict[str, Any]:
+        """The batch as plain data, for checkpoints."""
+        return {
+            "learner": learner,
+            "cells": [list(cell) for cell in self.cells],
+            "seeds": list(self.seeds),
+            "num_cells": self.num_cells,
+            "num_seeds": self.num_seeds,
+        }
+
+    def name(self, learner: str) -> str:
+        """A file name that no other batch has."""
+        return hashlib.sha256(json.dumps(self.header(learner)).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep will run; ``print(plan)`` lists it."""
+
+    groups: tuple[Group, ...]
+    batches: tuple[Batch, ...]
+    num_episodes: int
+    num_devices: int
+
+    @property
+    def num_lanes(self) -> int:
+        """Lanes to run (those that are finished already are not counted)."""
+        return sum(batch.lanes_kept for batch in self.batches)
+
+    @property
+    def compilations(self) -> int:
+        """Different (program, shape, batch shape) combinations; each is compiled once."""
+        shapes = {
+            (
+                self.groups[b.group].engine,
+                self.groups[b.group].grid.learner.rules,
+                _sizes(self.groups[b.group]),
+                len(b.cells),
+                len(b.seeds),
+            )
+            for b in self.batches
+        }
+        return len(shapes)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Estimated memory of the largest batch."""
+        return max((b.lanes * self.groups[b.group].bytes_per_lane for b in self.batches), default=0)
+
+    def __str__(self) -> str:
+        """A table: one line per compile group."""
+        rows = [
+            (
+                "learner",
+                "engine",
+                "H",
+                "k",
+                "A",
+                "instances",
+                "points",
+                "lanes",
+                "batches",
+                "of",
+                "memory of one",
+            )
+        ]
+        for index, group in enumerate(self.groups):
+            mine = [batch for batch in self.batches if batch.group == index]
+            shapes = sorted({(len(b.cells), len(b.seeds)) for b in mine})
+            largest = max((b.lanes for b in mine), default=0) * group.bytes_per_lane
+            rows.append((
+                group.learner, group.engine, *map(str, _sizes(group)[:3]), str(len(group.instances)), str(group.grid.size),
+                str(sum(b.lanes_kept for b in mine)), str(len(mine)), ", ".join(f"{c} x {s}" for c, s in shapes) or "-",
+                format_bytes(largest),
+            ))  # fmt: skip
+        widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        total = (
+            f"{self.num_lanes} lanes of {self.num_episodes} episodes in {len(self.batches)} batches, "
+            f"{self.compilations} compilations, {self.num_devices} device{'s' * (self.num_devices != 1)}, "
+            f"largest batch about {format_bytes(self.peak_bytes)}"
+        )
+        return "\n".join([*lines, total])
+
+
+def _sizes(group: Group) -> tuple[int, int, int, int]:
+    mdp = next(iter(group.instances.values()))
+    return mdp.horizon, mdp.width, mdp.num_actions, mdp.num_outcomes
+
+
+def format_bytes(count: float) -> str:
+    """Bytes for people: '3.2 MB'."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def lane_limit(group: Group, max_lanes: int | None, max_bytes: int | None) -> int:
+    """How many lanes of a group may run at once."""
+    limits = [] if max_lanes is None else [max_lanes]
+    if max_lanes is None or max_bytes is not None:
+        limits.append((DEFAULT_BYTES if max_bytes is None else max_bytes) // max(1, group.bytes_per_lane))
+    return max(1, min(limits))
+
+
+def cut(
+    index: int, cells: list[Cell], seeds: list[int], limit: int, num_devices: int = 1, num_processes: int = 1
+) -> list[Batch]:
+    """Equal rectangles of at most ``limit`` lanes (if the devices allow) that cover cells x seeds.
+
+    Seeds per batch are a multiple of the devices; with several processes there are enough batches for all of them.
+    """
+    devices = min(num_devices, len(seeds))
+    parts = _ceil(len(seeds), max(devices, limit - limit % devices))
+    shared = _ceil(parts, num_processes) * num_processes
+    parts = shared if shared <= len(seeds) else parts
+    width = _ceil(_ceil(len(seeds), parts), devices) * devices
+    cell_parts = _ceil(len(cells), max(1, limit // width))
+    if _ceil(len(seeds), width) % num_processes and len(cells) >= num_processes:
+        cell_parts = max(cell_parts, num_processes)
+    height = _ceil(len(cells), cell_parts)
+    batches = []
+    for top in range(0, len(cells), height):
+        rows = cells[top : top + height]
+        for left in range(0, len(seeds), width):
+            columns = seeds[left : left + width]
+            more = [columns[-1] + 1 + j for j in range(width - len(columns))]
+            repeated = [rows[-1]] * (height - len(rows))
+            batches.append(Batch(index, (*rows, *repeated), (*columns, *more), len(rows), len(columns)))
+    return batches
+
+
+def make_batches(
+    groups: Collection[Group],
+    finished: Collection[tuple[str, Cell, int]],
+    num_seeds: int,
+    *,
+    max_lanes: int | None = None,
+    max_bytes: int | None = None,
+    num_devices: int = 1,
+    num_processes: int = 1,
+) -> list[Batch]:
+    """Batches for all lanes that are not finished; cells that miss the same seeds are batched together."""
+    batches = []
+    done = set(finished)
+    for index, group in enumerate(groups):
+        missing: dict[tuple[int, ...], list[Cell]] = {}
+        for cell in group.cells:
+            seeds = tuple(s for s in range(num_seeds) if (group.learner, cell, s) not in done)
+            if seeds:
+                missing.setdefault(seeds, []).append(cell)
+        limit = lane_limit(group, max_lanes, max_bytes)
+        for seeds, cells in missing.items():
+            batches += cut(index, cells, list(seeds), limit, num_devices, num_processes)
+    return batches
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)

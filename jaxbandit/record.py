@@ -1,0 +1,116 @@
+"""Recording grids: at which episodes a sweep writes down the regret. A grid is a value, the same for all learners.
+
+Cumulative regret is recorded *after* each episode of the grid, and every grid ends with the last episode T. Memory and
+files grow with the number of points, never with T.
+
+    linear(200)           200 points, T/200 apart
+    log(100)              100 points, the same ratio apart (fewer where they would fall on the same episode)
+    explicit([10, 1000])  these episodes, and T
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A recording grid; made by `linear`, `log` or `explicit`."""
+
+    kind: str
+    """"linear", "log" or "explicit"."""
+    count: int
+    """How many points are asked for."""
+    first: int = 1
+    """The first point of a "log" grid."""
+    episodes: tuple[int, ...] = ()
+    """The points of an "explicit" grid."""
+
+    def points(self, num_episodes: int) -> np.ndarray:
+        """The recorded episodes, int64, increasing, within 1..T and ending with T.
+
+        Example:
+            >>> import jaxbandit as jb
+            >>> jb.record.linear(4).points(10).tolist()
+            [3, 5, 8, 10]
+        """
+        total = int(num_episodes)
+        if total < 1:
+            raise ValueError(f"num_episodes: {num_episodes}; accepted: at least 1")
+        if self.kind == "linear":
+            # Python integers: total * j may pass 2^63
+            return _tidy([-(-total * j // self.count) for j in range(1, self.count + 1)], total)
+        if self.kind == "log":
+            first = min(self.first, total)
+            return _tidy(np.rint(np.geomspace(first, total, self.count)).astype(np.int64), total)
+        if self.episodes and self.episodes[-1] > total:
+            raise ValueError(f"record: episode {self.episodes[-1]}; accepted: 1..{total} (num_episodes)")
+        return _tidy(self.episodes, total)
+
+    def describe(self) -> dict[str, Any]:
+        """The grid as plain data, for configurations."""
+        extra: dict[str, Any] = {}
+        if self.kind == "log":
+            extra = {"first": self.first}
+        elif self.kind == "explicit":
+            extra = {"episodes": list(self.episodes)}
+        return {"kind": self.kind, "count": self.count, **extra}
+
+
+def linear(count: int = 200) -> Grid:
+    """Evenly spaced: the episodes ceil(j T / count), j = 1..count (all episodes if T < count).
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> jb.record.linear(5).points(1000).tolist()
+        [200, 400, 600, 800, 1000]
+    """
+    return Grid("linear", _count(count))
+
+
+def log(count: int = 100, first: int = 1) -> Grid:
+    """Log-spaced from ``first`` to T; points that round to the same episode are merged.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> jb.record.log(4).points(1000).tolist()
+        [1, 10, 100, 1000]
+    """
+    if int(first) != first or first < 1:
+        raise ValueError(f"first: {first!r}; accepted: an episode, 1 or later")
+    return Grid("log", _count(count), first=int(first))
+
+
+def explicit(episodes: Iterable[int]) -> Grid:
+    """Exactly these episodes, and T.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> jb.record.explicit([5, 50]).points(100).tolist()
+        [5, 50, 100]
+    """
+    given = list(episodes)
+    listed = [int(e) for e in given]
+    if (
+        listed != given
+        or any(e < 1 for e in listed)
+        or any(b <= a for a, b in zip(listed, listed[1:], strict=False))
+    ):
+        raise ValueError(f"episodes: {given}; accepted: whole numbers from 1 on, strictly increasing")
+    return Grid("explicit", len(listed), episodes=tuple(listed))
+
+
+def _count(count: int) -> int:
+    if int(count) != count or count < 1:
+        raise ValueError(f"count: {count!r}; accepted: a whole number of points, at least 1")
+    return int(count)
+
+
+def _tidy(points: Any, total: int) -> np.ndarray:
+    """Sorted, without repetition, clipped to 1..T and ending with T."""
+    inside = np.clip(np.asarray(points, np.int64), 1, total)
+    return np.unique(np.append(inside, np.int64(total)))

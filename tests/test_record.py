@@ -1,0 +1,69 @@
+"""Recording grids: increasing, inside 1..T, ending with T, and errors that say what is accepted."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxbandit import record
+
+GRIDS = [
+    record.linear(1),
+    record.linear(200),
+    record.log(1),
+    record.log(100),
+    record.log(50, first=10),
+    record.explicit([1]),
+]
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.integers(1, 10**13), st.sampled_from(GRIDS))
+def test_points_increase_and_end_with_the_last_episode(num_episodes, grid):
+    points = grid.points(num_episodes)
+    assert points.dtype == np.int64
+    assert points[0] >= 1
+    assert points[-1] == num_episodes
+    assert (np.diff(points) > 0).all()
+    assert len(points) <= grid.count + 1
+
+
+def test_linear_is_even_and_exact_for_long_runs():
+    assert record.linear(4).points(10**15).tolist() == [25 * 10**13, 5 * 10**14, 75 * 10**13, 10**15]
+    assert record.linear(200).points(3).tolist() == [1, 2, 3]
+
+
+def test_log_has_constant_ratio():
+    points = record.log(7, first=10).points(10**7)
+    assert points.tolist() == [10**j for j in range(1, 8)]
+
+
+def test_explicit_adds_the_end():
+    assert record.explicit([3, 7]).points(10).tolist() == [3, 7, 10]
+    assert record.explicit([3, 10]).points(10).tolist() == [3, 10]
+    assert record.explicit([]).points(10).tolist() == [10]
+
+
+def test_describe_tells_grids_apart():
+    described = [str(grid.describe()) for grid in GRIDS]
+    assert len(set(described)) == len(GRIDS)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: record.linear(0), r"count: 0; accepted: a whole number of points, at least 1"),
+        (lambda: record.linear(2.5), r"count: 2\.5; accepted"),
+        (lambda: record.log(5, first=0), r"first: 0; accepted: an episode, 1 or later"),
+        (
+            lambda: record.explicit([3, 2]),
+            r"episodes: \[3, 2\]; accepted: whole numbers from 1 on, strictly increasing",
+        ),
+        (lambda: record.explicit([0, 2]), r"episodes: \[0, 2\]; accepted"),
+        (lambda: record.explicit([20]).points(10), r"record: episode 20; accepted: 1\.\.10 \(num_episodes\)"),
+        (lambda: record.linear(3).points(0), r"num_episodes: 0; accepted: at least 1"),
+    ],
+)
+def test_errors(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

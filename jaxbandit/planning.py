@@ -1,8 +1,8 @@
 """Exact planning by backward and forward induction: equation (2) of the paper and its consequences.
 
-Everything is pure, jittable and vmappable. Policies are deterministic, int [H, k+1], or randomised Markov policies,
-float [H, k+1, A]: independent action distributions at every state. Results are float32 by default and float64 when
-the MDP's arrays are float64 (under x64).
+Everything is pure, jittable and vmappable. Policies are deterministic, int [H, k+1], or randomised Markov
+policies, float [H, k+1, A]: independent action distributions at every state. Results are float32 by default
+and float64 when the MDP's arrays are float64 (under x64).
 """
 
 from __future__ import annotations
@@ -14,30 +14,32 @@ from jaxbandit.mdp import MDP, Array, mean_reward, transition_kernel
 
 
 def optimal(mdp: MDP) -> tuple[jax.Array, jax.Array]:
-    """Optimal value from the start level and an optimal policy int32 [H, k+1] (ties go to the first action).
+    """Optimal value from the start level and an optimal policy int32 [H, k+1] (ties: the first action).
 
     Example:
         >>> import jaxbandit as jb
-        >>> value, policy = jb.optimal(jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3))
-        >>> round(float(value), 4), policy[:, 1].tolist()
-        (0.6667, [1, 0])
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
+        >>> value, policy = jb.optimal(mdp)
+        >>> round(float(value), 4), policy[:, 1].tolist()      # only a 1 is taken at first
+        (0.7778, [1, 0, 0])
     """
     values, policy = optimal_values(mdp)
     return values[0, mdp.start], policy
 
 
 def optimal_values(mdp: MDP) -> tuple[jax.Array, jax.Array]:
-    """Opt_{l,i} as [H+1, k+1] (the last row is 0, after the last stage) and an optimal policy int32 [H, k+1]."""
+    """Opt_{l,i} as [H+1, k+1] (the last row, after the last stage, is 0) and an optimal policy [H, k+1].
 
-    def back(tail, stage):
-        q = _lookahead(*stage, tail)
-        value = jnp.max(q, axis=-1)
-        return value, (value, jnp.argmax(q, axis=-1).astype(jnp.int32))
-
-    transition, reward = transition_kernel(mdp), mean_reward(mdp)
-    last = jnp.zeros(mdp.width + 1, reward.dtype)
-    _, (values, policy) = jax.lax.scan(back, last, (transition, reward), reverse=True)
-    return jnp.concatenate([values, last[None]]), policy
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> values, policy = jb.optimal_values(mdp)
+        >>> [f"{x:.3f}" for x in values[:, 1]]
+        ['0.667', '0.500', '0.000']
+    """
+    q = _optimal_actions(mdp)
+    values = jnp.max(q, axis=-1)
+    return jnp.concatenate([values, jnp.zeros_like(values[:1])]), jnp.argmax(q, axis=-1).astype(jnp.int32)
 
 
 def evaluate(mdp: MDP, policy: Array) -> jax.Array:
@@ -49,35 +51,61 @@ def evaluate(mdp: MDP, policy: Array) -> jax.Array:
         >>> round(float(jb.evaluate(mdp, jnp.zeros((2, 2), jnp.int32))), 4)   # take the first positive value
         0.6667
         >>> round(float(jb.evaluate(mdp, jnp.full((2, 2, 3), 1 / 3))), 4)     # uniform thresholds
-        0.4444
+        0.463
     """
     return policy_values(mdp, policy)[0, mdp.start]
 
 
 def policy_values(mdp: MDP, policy: Array) -> jax.Array:
-    """The tail values V_{l,i} of a policy as [H+1, k+1]; the last row is 0."""
-    return _tail_sums(transition_kernel(mdp), mean_reward(mdp), policy)
+    """The tail values V_{l,i} of a policy as [H+1, k+1]; the last row is 0.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> [f"{x:.3f}" for x in jb.policy_values(mdp, [[0, 2], [0, 1]])[:, 1]]
+        ['0.333', '0.333', '0.000']
+    """
+    return _tail_sums(transition_kernel(mdp), mean_reward(mdp), _checked(mdp, policy))
 
 
 def gaps(mdp: MDP) -> jax.Array:
-    """Opt_{l,i} - Q*_{l,i}(a) as [H, k+1, A]: what playing a once and optimally afterwards loses; never negative."""
-    values, _ = optimal_values(mdp)
-    q = jax.vmap(_lookahead)(transition_kernel(mdp), mean_reward(mdp), values[1:])
-    return jnp.maximum(values[:-1, :, None] - q, 0)
+    """What playing a once and optimally afterwards loses, Opt_{l,i} - Q*_{l,i}(a) >= 0, as [H, k+1, A].
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> [f"{x:.3f}" for x in jb.gaps(mdp)[0, 1]]
+        ['0.000', '0.000', '0.167']
+    """
+    q = _optimal_actions(mdp)
+    return jnp.max(q, axis=-1, keepdims=True) - q
 
 
 def regret(mdp: MDP, policy: Array) -> jax.Array:
     """Opt - V(policy), computed as the expected sum of the gaps along the policy's path.
 
-    Equal to ``optimal(mdp)[0] - evaluate(mdp, policy)``, but free of cancellation: never negative, exactly 0 for the
-    optimal policy, and accurate relative to itself.
+    Equal to ``optimal(mdp)[0] - evaluate(mdp, policy)``, but free of cancellation: never negative, exactly 0
+    for the optimal policy, and accurate relative to itself.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> f"{jb.regret(mdp, [[0, 2], [0, 0]]):.3f}"      # the first value is never taken
+        '0.167'
     """
-    return _tail_sums(transition_kernel(mdp), gaps(mdp), policy)[0, mdp.start]
+    return _tail_sums(transition_kernel(mdp), gaps(mdp), _checked(mdp, policy))[0, mdp.start]
 
 
 def visitation(mdp: MDP, policy: Array) -> jax.Array:
-    """Q_{l,i}: the probability that the policy visits level l of stage i, as [H, k+1]."""
-    choice = action_probabilities(policy, mdp.num_actions, mdp.prob.dtype)
+    """Q_{l,i}: the probability that the policy visits level l of stage i, as [H, k+1].
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> [f"{x:.3f}" for x in jb.visitation(mdp, [[0, 0], [0, 0]])[:, 1]]
+        ['1.000', '0.333']
+    """
+    choice = action_probabilities(_checked(mdp, policy), mdp.num_actions, mdp.prob.dtype)
     moves = jnp.sum(choice[..., None] * transition_kernel(mdp), axis=2)
 
     def forward(here, move):
@@ -89,11 +117,44 @@ def visitation(mdp: MDP, policy: Array) -> jax.Array:
 
 
 def action_probabilities(policy: Array, num_actions: int, dtype=None) -> jax.Array:
-    """A policy in randomised form, float [H, k+1, A]."""
+    """A policy in randomised form, float [H, k+1, A].
+
+    Example:
+        >>> from jaxbandit.planning import action_probabilities
+        >>> action_probabilities([[1, 0]], num_actions=2).tolist()
+        [[[0.0, 1.0], [1.0, 0.0]]]
+    """
     policy = jnp.asarray(policy)
     if jnp.issubdtype(policy.dtype, jnp.integer):
         return jax.nn.one_hot(policy, num_actions, dtype=dtype)
     return policy if dtype is None else policy.astype(dtype)
+
+
+def _checked(mdp: MDP, policy: Array) -> jax.Array:
+    """The policy, if dtype and shape (both static) fit; one that just broadcasts would be a silent error."""
+    policy = jnp.asarray(policy)
+    states = (mdp.horizon, mdp.width + 1)
+    integers = jnp.issubdtype(policy.dtype, jnp.integer) and policy.shape == states
+    randomised = jnp.issubdtype(policy.dtype, jnp.floating) and policy.shape == (*states, mdp.num_actions)
+    if not integers and not randomised:
+        raise ValueError(
+            f"policy: {policy.dtype} of shape {policy.shape}; accepted: integers [H, k+1] = {states} "
+            f"or probabilities [H, k+1, A] = {(*states, mdp.num_actions)}"
+        )
+    return policy
+
+
+def _optimal_actions(mdp: MDP) -> jax.Array:
+    """Q*_{l,i}(a): the value of playing a and then optimally, as [H, k+1, A]."""
+
+    def back(tail, stage):
+        move, pay = stage
+        q = _lookahead(move, pay, tail)
+        return jnp.max(q, axis=-1), q
+
+    transition, reward = transition_kernel(mdp), mean_reward(mdp)
+    _, q = jax.lax.scan(back, jnp.zeros(mdp.width + 1, reward.dtype), (transition, reward), reverse=True)
+    return q
 
 
 def _lookahead(transition: jax.Array, reward: jax.Array, tail: jax.Array) -> jax.Array:

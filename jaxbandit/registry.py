@@ -26,7 +26,7 @@ class Registry:
         return constructor
 
     def make(self, name: str, **parameters: Any) -> Any:
-        """Calls the constructor of that name; unknown names and parameters are errors that say what is accepted."""
+        """Calls the constructor of that name; an unknown name or parameter is an error that lists the known."""
         if name not in self.constructors:
             known = sorted(self.constructors)
             near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
@@ -44,7 +44,8 @@ class Registry:
                     f"accepted: {', '.join(signature.parameters)}"
                 )
         for wanted, p in signature.parameters.items():
-            if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and wanted not in parameters:
+            named = p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+            if named and p.default is p.empty and wanted not in parameters:
                 raise ValueError(
                     f"{self.kind} {name!r} needs the parameter {wanted!r}; it takes {name}{signature}"
                 )

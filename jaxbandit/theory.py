@@ -1,8 +1,8 @@
 """The paper's constants and bounds as plain numbers: thresholds, phase schedule, upper and lower bounds.
 
-Everything is NumPy in float64 on the host, computed in logarithms, and never NaN. The bounds are the expressions inside
-the O(.) and Omega(.) of the theorems, without their unknown constants: good for slopes and overlays, not for levels.
-Logarithms are natural.
+Everything is NumPy in float64 on the host, computed in logarithms, and never NaN. The bounds are the
+expressions inside the O(.) and Omega(.) of the theorems, without their unknown constants: good for slopes and
+overlays, not for levels. Logarithms are natural.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LARGEST_THRESHOLD = 1e30
-"""Thresholds are capped here: finite in float32, and far above 1 / eps, so that such a state keeps every action."""
+"""Thresholds are capped here: finite in float32, and far above 1 / eps, so that every action is kept."""
 
 
 def thresholds(horizon: int, width: int, num_actions: int, ordered: bool) -> np.ndarray:
     """C_{l,i} as float64 [H, k+1]: an action survives a phase if it is within C_{l,i} eps of the best.
 
     General (3):  C_{l,i} = (H-i+1) (Ak)^(H-i).
-    Ordered (8):  C_{l,i} = exp((H-i) k/H) (2AH/k)^(l-1) (H-i+1)^l   (the first of the two forms printed there).
+    Ordered (8):  C_{l,i} = exp((H-i) k/H) (2AH/k)^(l-1) (H-i+1)^l   (the first of the two printed forms).
 
-    Row i-1 is stage i and column l is level l. Column 0 is never explored and holds `LARGEST_THRESHOLD`, at which
-    everything is capped: a threshold that large simply keeps every action.
+    Row i-1 is stage i and column l is level l. Column 0 is never explored and holds `LARGEST_THRESHOLD`, at
+    which everything is capped: a threshold that large simply keeps every action.
 
     Example:
         >>> from jaxbandit import theory
@@ -37,7 +37,8 @@ def thresholds(horizon: int, width: int, num_actions: int, ordered: bool) -> np.
     left = np.arange(horizon - 1, -1, -1, dtype=np.float64)[:, None]  # H - i
     level = np.arange(1, width + 1, dtype=np.float64)[None, :]
     if ordered:
-        logs = left * width / horizon + (level - 1) * np.log(2 * num_actions * horizon / width) + level * np.log(left + 1)
+        growth = np.log(2 * num_actions * horizon / width)
+        logs = left * width / horizon + (level - 1) * growth + level * np.log(left + 1)
     else:
         logs = np.log(left + 1) + left * np.log(num_actions * width) + 0 * level
     table = np.full((horizon, width + 1), LARGEST_THRESHOLD)
@@ -70,10 +71,10 @@ def schedule(
     ratio: float = 0.5,
     max_phases: int | None = None,
 ) -> Schedule:
-    """The phases eps = first_epsilon * ratio^r that the algorithm goes through while eps > sqrt(H k A ln T / T).
+    """The phases eps = first_epsilon * ratio^r of the algorithm, while eps > sqrt(H k A ln T / T).
 
-    If T is below about H k A ln T that condition fails at once and the schedule is empty. Elimination can only shorten
-    phases, so ``phase_cut`` is the earliest phase that T can cut.
+    If T is below about H k A ln T that condition fails at once and the schedule is empty. Elimination can
+    only shorten phases, so ``phase_cut`` is the earliest phase that T can cut.
 
     Example:
         >>> from jaxbandit import theory
@@ -97,7 +98,8 @@ def schedule(
     arms, log_t = horizon * width * num_actions, np.log(float(num_episodes))
     epsilons: list[float] = []
     epsilon = float(first_epsilon)
-    while epsilon > np.sqrt(arms * log_t / num_episodes) and (max_phases is None or len(epsilons) < max_phases):
+    smallest = np.sqrt(arms * log_t / num_episodes)
+    while epsilon > smallest and (max_phases is None or len(epsilons) < max_phases):
         epsilons.append(epsilon)
         epsilon *= ratio
     eps = np.asarray(epsilons, np.float64)
@@ -140,7 +142,7 @@ def lower_bound_general(horizon: int, num_actions: int, num_episodes: Any) -> An
 
     Example:
         >>> from jaxbandit import theory
-        >>> theory.lower_bound_general(3, 2, [4, 200]).tolist()
+        >>> theory.lower_bound_general(3, 2, [4, 200]).round(9).tolist()
         [4.0, 40.0]
     """
     return _smaller_of_root_and_t(_log_arms_general(horizon, num_actions), num_episodes)
@@ -149,12 +151,13 @@ def lower_bound_general(horizon: int, num_actions: int, num_episodes: Any) -> An
 def lower_bound_ordered(horizon: int, num_downs: int, num_actions: int, num_episodes: Any) -> Any:
     """Theorem 4.2: min(sqrt(L T), T) with L = binom(H-1, k) A^k, for T a number or an array.
 
-    The theorem prints binom(H, k); its proof counts binom(H-1, k) paths, which is used here. Here k is the number of
-    down moves and A the number of actions besides the maximal one; the MDPs have width k+2 and A+1 actions.
+    The theorem prints binom(H, k); its proof counts binom(H-1, k) paths, which is used here. Here k is the
+    number of down moves and A the number of actions besides the maximal one; the MDPs have width k+2 and A+1
+    actions.
 
     Example:
         >>> from jaxbandit import theory
-        >>> theory.lower_bound_ordered(5, 2, 3, [9, 2400]).tolist()
+        >>> theory.lower_bound_ordered(5, 2, 3, [9, 2400]).round(9).tolist()
         [9.0, 360.0]
     """
     return _smaller_of_root_and_t(_log_arms_ordered(horizon, num_downs, num_actions), num_episodes)
@@ -163,23 +166,24 @@ def lower_bound_ordered(horizon: int, num_downs: int, num_actions: int, num_epis
 def hard_gap_general(horizon: int, num_actions: int, num_episodes: Any) -> Any:
     """The gap of M^theta for T episodes: min(sqrt(N/T), 1) / 4 with N = A^H.
 
-    The paper leaves it to the theorem it cites for Bernoulli bandits with N arms (Theorem 5.1 of Auer, Cesa-Bianchi,
-    Freund and Schapire, 2002), whose proof is tuned by this value.
+    The paper leaves it to the theorem it cites for Bernoulli bandits with N arms (Theorem 5.1 of Auer,
+    Cesa-Bianchi, Freund and Schapire, 2002). With this value the bound of its proof,
+    gap (T - T/N - T/2 sqrt(-(T/N) ln(1 - 4 gap^2))), is at least 0.05 min(sqrt(NT), T) for N >= 2.
 
     Example:
         >>> from jaxbandit import theory
-        >>> float(theory.hard_gap_general(3, 2, 800))
+        >>> round(float(theory.hard_gap_general(3, 2, 800)), 9)
         0.025
     """
     return _gap_of(_log_arms_general(horizon, num_actions), num_episodes, 1 / 4)
 
 
 def hard_gap_ordered(horizon: int, num_downs: int, num_actions: int, num_episodes: Any) -> Any:
-    """The gap of M_{tau,a} for T episodes: min(sqrt(L/T), 1) / 8 with L = binom(H-1, k) A^k (proof of Theorem 4.2).
+    """The gap in the proof of Theorem 4.2: min(sqrt(L/T), 1) / 8 with L = binom(H-1, k) A^k.
 
     Example:
         >>> from jaxbandit import theory
-        >>> float(theory.hard_gap_ordered(5, 2, 3, 5400))
+        >>> round(float(theory.hard_gap_ordered(5, 2, 3, 5400)), 9)
         0.0125
     """
     return _gap_of(_log_arms_ordered(horizon, num_downs, num_actions), num_episodes, 1 / 8)

@@ -1,7 +1,8 @@
 """Instance families by name: the paper's applications, its lower-bound families, and random MDPs.
 
-Each family lives in a file of its own. A constructor takes numbers, arrays or a key and returns an `MDP`; those that
-draw from a key are traceable, so ``jax.vmap(lambda key: make_instance(name, key=key, ...))(keys)`` draws a stack.
+Each family lives in a file of its own. A constructor takes numbers, arrays or a key and returns an `MDP`;
+those that draw from a key are traceable, so ``jax.vmap(lambda key: make_instance(name, key=key, ...))(keys)``
+draws a stack.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["INSTANCES", "make_instance", "register_instance"]
 
 INSTANCES = Registry("instance")
 
-for _name, _constructor in {
+_FAMILIES: dict[str, Callable[..., MDP]] = {
     "prophet-uniform": prophet_uniform,
     "prophet-random": prophet_random,
     "prophet": prophet,
@@ -33,7 +34,8 @@ for _name, _constructor in {
     "hard-ordered": hard_ordered,
     "random-general": random_general,
     "random-ordered": random_ordered,
-}.items():
+}
+for _name, _constructor in _FAMILIES.items():
     INSTANCES.register(_name, _constructor)
 
 

@@ -1,4 +1,4 @@
-"""Input checks of the constructors. They run on the host and skip traced values, so constructors can be vmapped."""
+"""Input checks of the constructors. They run on the host and skip what is traced, so constructors vmap."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def single_key(key: Any) -> Array:
     if not typed:
         raise ValueError(f"key: {key!r}; accepted: a typed key such as jax.random.key(0)")
     if key.ndim:
-        raise ValueError(f"key: an array of shape {key.shape}; accepted: a single key (draw several with jax.vmap)")
+        raise ValueError(f"key: an array of shape {key.shape}; accepted: a single key (or jax.vmap)")
     return key
 
 
@@ -58,7 +58,7 @@ def matrix(name: str, value: Any, axes: str, like: tuple[int, ...] | None = None
         raise ValueError(f"{name}: shape {value.shape}; accepted: {accepted}")
     if is_concrete(value) and not np.isfinite(np.asarray(value, np.float64)).all():
         stage, entry = np.argwhere(~np.isfinite(np.asarray(value, np.float64)))[0]
-        raise ValueError(f"{name}: {value[stage, entry]} at stage {stage + 1}, entry {entry}; accepted: finite numbers")
+        raise ValueError(f"{name}: {_seen(value, stage, entry)}; accepted: finite numbers")
     return value
 
 
@@ -69,7 +69,21 @@ def nonnegative(name: str, value: Array) -> None:
     bad = np.argwhere(np.asarray(value) < 0)
     if bad.size:
         stage, entry = bad[0]
-        raise ValueError(f"{name}: {value[stage, entry]} at stage {stage + 1}, entry {entry}; accepted: numbers >= 0")
+        raise ValueError(f"{name}: {_seen(value, stage, entry)}; accepted: numbers >= 0")
+
+
+def integers(name: str, value: Array) -> None:
+    """An error if an entry [H, M] is not a whole number."""
+    if not is_concrete(value):
+        return
+    bad = np.argwhere(np.asarray(value) != np.floor(np.asarray(value)))
+    if bad.size:
+        stage, entry = bad[0]
+        raise ValueError(f"{name}: {_seen(value, stage, entry)}; accepted: integers >= 0")
+
+
+def _seen(value: Array, stage: int, entry: int) -> str:
+    return f"{value[stage, entry]} at stage {stage + 1}, entry {entry}"
 
 
 def distributions(name: str, value: Array) -> None:

@@ -1,10 +1,10 @@
 """Stochastic knapsack with a fixed order of the items (Section 3.3 of the paper).
 
-Item i has a random reward and integer cost, drawn jointly (possibly correlated) and only seen once it is accepted.
-Actions: 0 rejects, 1 accepts. If the cost of an accepted item is at most the remaining budget, its reward is collected
-and the budget shrinks; otherwise the run stops without that reward. A remaining budget of 0 can still take items of
-cost 0, so remaining budget b is level b + 1, the width is budget + 1, and level 0 means "stopped".
-Rejecting stays for sure: it is the maximal action of Assumption 3.2 at every state.
+Item i has a random reward and integer cost, drawn jointly (possibly correlated) and only seen once it is
+accepted. Actions: 0 rejects, 1 accepts. If the cost of an accepted item is at most the remaining budget, its
+reward is collected and the budget shrinks; otherwise the run stops without that reward. A remaining budget of
+0 can still take items of cost 0, so remaining budget b is level b + 1, the width is budget + 1, and level 0
+means "stopped". Rejecting stays for sure: it is the maximal action of Assumption 3.2 at every state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP, Array
@@ -23,11 +22,11 @@ PROBABILITIES, REWARDS, COSTS = 0, 1, 2
 """Roles of the keys folded in by `knapsack_random`."""
 
 
-def knapsack(probabilities: Any, rewards: Any, costs: Any, budget: int, reward_scale: float | None = None) -> MDP:
+def knapsack(probabilities: Any, rewards: Any, costs: Any, budget: int, reward_scale: Any = None) -> MDP:
     """The knapsack problem of a user's own items.
 
-    Item i has reward ``rewards[i, m]`` and cost ``costs[i, m]`` with probability ``probabilities[i, m]``, each [H, M].
-    If items differ in the number of outcomes, pad with outcomes of probability 0.
+    Item i has reward ``rewards[i, m]`` and cost ``costs[i, m]`` with probability ``probabilities[i, m]``,
+    each [H, M]. If items differ in the number of outcomes, pad with outcomes of probability 0.
 
     Args:
         probabilities: rows sum to 1, [H, M].
@@ -39,8 +38,9 @@ def knapsack(probabilities: Any, rewards: Any, costs: Any, budget: int, reward_s
     Example:
         >>> import jaxbandit as jb
         >>> mdp = jb.make_instance(
-        ...     "knapsack", probabilities=[[0.5, 0.5], [1, 0]], rewards=[[3, 1], [2, 0]], costs=[[1, 2], [1, 0]], budget=2)
-        >>> value, policy = jb.optimal(mdp)      # accept both; the second fits half of the time: (2 + 2/2) / 5
+        ...     "knapsack", budget=2,
+        ...     probabilities=[[0.5, 0.5], [1, 0]], rewards=[[3, 1], [2, 0]], costs=[[1, 2], [1, 0]])
+        >>> value, policy = jb.optimal(mdp)   # accept both; the second fits half of the time: (2 + 2/2) / 5
         >>> round(float(value), 4), mdp.width, policy[0].tolist()
         (0.6, 3, [0, 0, 0, 1])
     """
@@ -51,7 +51,7 @@ def knapsack(probabilities: Any, rewards: Any, costs: Any, budget: int, reward_s
     checks.distributions("probabilities", probabilities)
     checks.nonnegative("rewards", rewards)
     checks.nonnegative("costs", costs)
-    _check_integers(costs)
+    checks.integers("costs", costs)
     dtype = checks.float_dtype()
     probabilities, rewards = jnp.asarray(probabilities, dtype), jnp.asarray(rewards, dtype)
     # A cost above the budget does not fit, however large: clipping keeps it from overflowing the integers.
@@ -86,15 +86,6 @@ def knapsack_random(
     rewards = jax.random.uniform(jax.random.fold_in(key, REWARDS), shape, checks.float_dtype())
     costs = jax.random.randint(jax.random.fold_in(key, COSTS), shape, 0, top + 1, jnp.int32)
     return knapsack(probabilities, rewards, costs, budget)
-
-
-def _check_integers(costs: Array) -> None:
-    if not checks.is_concrete(costs):
-        return
-    bad = np.argwhere(np.asarray(costs) != np.floor(np.asarray(costs)))
-    if bad.size:
-        stage, entry = bad[0]
-        raise ValueError(f"costs: {costs[stage, entry]} at stage {stage + 1}, entry {entry}; accepted: integers >= 0")
 
 
 def _largest_total(rewards: Array, costs: Array, budget: int) -> Array:

@@ -1,7 +1,8 @@
 """The two families behind the regret lower bounds (Section 4 of the paper).
 
-In both, transitions are deterministic, only the last stage pays, with Bernoulli(1/2) rewards nearly everywhere and
-Bernoulli(1/2 + gap) behind one hidden sequence of actions: every policy that misses it has value exactly 1/2.
+In both, transitions are deterministic, only the last stage pays, with Bernoulli(1/2) rewards nearly
+everywhere and Bernoulli(1/2 + gap) behind one hidden sequence of actions: every policy that misses it has
+value exactly 1/2.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ def hard_general(
 ) -> MDP:
     """M^theta of the general lower bound (Theorem 4.1): k = 2, starting at level 1.
 
-    At level 1 of stage i < H, action theta_i stays and any other action leads to level 2, which is never left. At the
-    last stage, action theta_H at level 1 pays Bernoulli(1/2 + gap); all else pays Bernoulli(1/2). There are A^H
-    instances; the optimal policies of M^theta are those that play theta at level 1 (level 2 is free).
+    At level 1 of stage i < H, action theta_i stays and any other action leads to level 2, which is never
+    left. At the last stage, action theta_H at level 1 pays Bernoulli(1/2 + gap); all else pays
+    Bernoulli(1/2). There are A^H instances; the optimal policies of M^theta are those that play theta at
+    level 1 (level 2 is free).
 
     Args:
         num_actions: A.
@@ -80,12 +82,12 @@ def hard_ordered(
 ) -> MDP:
     """M_{tau,a} of the ordered lower bound (Theorem 4.2), with actions 0..A of which 0 is maximal.
 
-    The path tau starts at the paper's level k+1 and goes down one level at each of the stages i_1 < ... < i_k, ending
-    at level 1 of stage H, the only state that pays Bernoulli(1/2 + gap) instead of Bernoulli(1/2). On the path, action
-    a_p goes down at stage i_p (smaller actions stay, larger ones fall to the paper's level 0); elsewhere action 0
-    stays and all others fall. Above the path everything stays, below it everything falls. There are
-    binom(H-1, k) A^k instances. The action at the last stage does not matter, so the optimal policies are those that
-    follow the path through the stages 1..H-1.
+    The path tau starts at the paper's level k+1 and goes down one level at each of the stages i_1 < ... <
+    i_k, ending at level 1 of stage H, the only state that pays Bernoulli(1/2 + gap) instead of
+    Bernoulli(1/2). On the path, action a_p goes down at stage i_p (smaller actions stay, larger ones fall to
+    the paper's level 0); elsewhere action 0 stays and all others fall. Above the path everything stays, below
+    it everything falls. There are binom(H-1, k) A^k instances. The action at the last stage does not matter,
+    so the optimal policies are those that follow the path through the stages 1..H-1.
 
     The paper's levels 0..k+1 all pay, so they are stored as levels 1..k+2: width k+2, start k+2.
 
@@ -113,15 +115,17 @@ def hard_ordered(
     downs = stages.shape[0]
     gap = _gap(gap, num_episodes, lambda T: theory.hard_gap_ordered(horizon, downs, num_actions, T))
     now = jnp.arange(1, horizon + 1, dtype=jnp.int32)[:, None]
-    path = (downs + 1 - jnp.sum(stages[None, :] < now, axis=1, dtype=jnp.int32))[:, None, None]  # level at stage i
+    # Level of the path at every stage, and the action that leads it down there (0 if it stays).
+    path = (downs + 1 - jnp.sum(stages[None, :] < now, axis=1, dtype=jnp.int32))[:, None, None]
     down_here = stages[None, :] == now
     down_action = jnp.sum(jnp.where(down_here, actions[None, :], 0), axis=1, dtype=jnp.int32)[:, None, None]
     level = jnp.arange(downs + 2, dtype=jnp.int32)[None, :, None]
     action = jnp.arange(num_actions + 1, dtype=jnp.int32)[None, None, :]
-    # Off the down states the "down action" is 0, and at a state of the path action 0 stays: one formula serves both.
+    # Where the path stays, its action is 0, which keeps the level: one formula serves both kinds of states.
     is_down = (down_action > 0).astype(jnp.int32)
     on_path = jnp.where(action < down_action, level, jnp.where(action == down_action, level - is_down, 0))
-    moves = jnp.where(level == path, on_path, jnp.where(level > path, level, 0))  # [H, k+2, A+1], the paper's levels
+    # [H, k+2, A+1], in the paper's levels; they are stored one higher, below them the level 0 of every MDP.
+    moves = jnp.where(level == path, on_path, jnp.where(level > path, level, 0))
     next_level = jnp.concatenate([jnp.zeros_like(moves[:, :1]), moves + 1], axis=1)
     hit = jnp.broadcast_to((jnp.arange(downs + 3) == 2)[:, None], (downs + 3, num_actions + 1))
     rank = jnp.broadcast_to(num_actions - action, next_level.shape)
@@ -135,10 +139,10 @@ def _path(horizon: int, num_actions: int, stages: Any, actions: Any, num_downs: 
         sizes.insert(0, checks.count("num_downs", num_downs))
     if (stages is None or actions is None) and (key is None or not sizes):
         missing = "down_stages" if stages is None else "down_actions"
-        raise ValueError(f"{missing}: None; accepted: a list [k], or a key to draw it and, for both, num_downs")
+        raise ValueError(f"{missing}: None; accepted: a list [k], or a key and num_downs to draw it")
     if len(set(sizes)) > 1:
         raise ValueError(
-            f"down_stages, down_actions, num_downs: sizes {sizes}; accepted: one action for every stage, num_downs of them"
+            f"down_stages, down_actions: sizes {sizes} (num_downs first, if given); accepted: all the same"
         )
     downs = checks.count("num_downs", sizes[0])
     if downs >= horizon:
@@ -170,7 +174,7 @@ def _integers(name: str, values: Any, low: int, high: int) -> Array:
 def _gap(gap: Any, num_episodes: Any, of_the_proof: Any) -> Array:
     if gap is None:
         if num_episodes is None:
-            raise ValueError("gap: None; accepted: a number in [0, 1/2], or num_episodes to take the gap of the proof")
+            raise ValueError("gap: None; accepted: a number in [0, 1/2], or num_episodes for the proof's gap")
         gap = of_the_proof(checks.count("num_episodes", num_episodes))
     if checks.is_concrete(gap) and not 0 <= float(gap) <= 0.5:
         raise ValueError(f"gap: {gap!r}; accepted: a number in [0, 1/2]")
@@ -178,12 +182,12 @@ def _gap(gap: Any, num_episodes: Any, of_the_proof: Any) -> Array:
 
 
 def _bernoulli_mdp(next_level: Array, hit: Array, gap: Array, rank: Array | None, start: int) -> MDP:
-    """The MDP of deterministic moves [H, k+1, A] whose last stage pays Bernoulli(1/2 + gap) where ``hit`` [k+1, A].
+    """The MDP of deterministic moves [H, k+1, A] that ends with Bernoulli(1/2 + gap) where ``hit`` [k+1, A].
 
-    Outcome 0 pays, outcome 1 does not; before the last stage outcome 0 is certain and pays nothing. What the last
-    stage leads to does not matter.
+    Outcome 0 pays, outcome 1 does not; before the last stage outcome 0 is certain and pays nothing. What the
+    last stage leads to does not matter.
     """
-    horizon, num_levels, num_actions = next_level.shape
+    horizon, num_levels, _ = next_level.shape
     alive = (jnp.arange(num_levels) > 0)[:, None]
     chance = jnp.where(hit, 0.5 + gap, jnp.asarray(0.5, gap.dtype))
     success = jnp.concatenate([jnp.ones((horizon - 1, *hit.shape), gap.dtype), chance[None]])

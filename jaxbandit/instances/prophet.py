@@ -1,9 +1,9 @@
 """k-item prophet inequality (Section 3.3 of the paper; the experiments' I1 and I2 of Section 5).
 
 Independent X_1, ..., X_H arrive in this order and at most k of them may be selected. Action a at stage i is a
-threshold, the a-th smallest value of the support of X_i: X_i is selected iff it *exceeds* the threshold (strictly).
-Level l is the capacity left; a selection pays X_i / (k * value_scale) and leads to level l - 1. The larger the
-threshold, the more likely to stay: the order of Assumption 3.2 is that of the values.
+threshold, the a-th smallest value of the support of X_i: X_i is selected iff it *exceeds* the threshold
+(strictly). Level l is the capacity left; a selection pays X_i / (k * value_scale) and leads to level l - 1.
+The larger the threshold, the more likely to stay: the order of Assumption 3.2 is that of the values.
 
 Capacities above the horizon are accepted: then some of the capacity can never be used.
 """
@@ -23,19 +23,21 @@ from jaxbandit.mdp import MDP
 def prophet(values: Any, probabilities: Any, capacity: int, value_scale: float | None = None) -> MDP:
     """The prophet problem of a user's own distributions.
 
-    X_i takes ``values[i, m]`` with probability ``probabilities[i, m]``, both [H, A] and in any order within a row
-    (actions are numbered by increasing value). If supports differ in size, pad the smaller ones by repeating the last
-    value with probability 0: the added thresholds do what that value does.
+    X_i takes ``values[i, m]`` with probability ``probabilities[i, m]``, both [H, A] and in any order within a
+    row (actions are numbered by increasing value). If supports differ in size, pad the smaller ones by
+    repeating the last value with probability 0: the added thresholds do what that value does.
 
     Args:
         values: numbers >= 0, [H, A].
         probabilities: rows sum to 1, [H, A].
         capacity: k >= 1, the number of values that may be selected.
-        value_scale: rewards are X / (k * value_scale); by default 1 if no value exceeds 1, else the largest value.
+        value_scale: rewards are X / (k * value_scale); by default 1 if no value exceeds 1, else the largest
+            value.
 
     Example:
         >>> import jaxbandit as jb
-        >>> mdp = jb.make_instance("prophet", values=[[0, 4], [1, 3]], probabilities=[[0.5, 0.5], [0, 1]], capacity=1)
+        >>> mdp = jb.make_instance(
+        ...     "prophet", values=[[0, 4], [1, 3]], probabilities=[[0.5, 0.5], [0, 1]], capacity=1)
         >>> value, policy = jb.optimal(mdp)      # take a 4, else the 3: (4/2 + 3/2) / 4
         >>> float(value), policy[:, 1].tolist()
         (0.875, [0, 0])
@@ -58,12 +60,13 @@ def prophet_uniform(horizon: int, capacity: int, num_values: int) -> MDP:
 
 
 def prophet_random(key: Any, horizon: int, capacity: int, num_values: int) -> MDP:
-    """I2 of the experiments: A values per stage uniform on [0, 1], their probabilities uniform on the simplex.
+    """I2 of the experiments: A values per stage uniform on [0, 1], probabilities uniform on the simplex.
 
     Example:
         >>> import jax, jaxbandit as jb
         >>> keys = jax.random.split(jax.random.key(1), 10)
-        >>> draw = lambda key: jb.make_instance("prophet-random", key=key, horizon=15, capacity=2, num_values=5)
+        >>> sizes = dict(horizon=15, capacity=2, num_values=5)
+        >>> draw = lambda key: jb.make_instance("prophet-random", key=key, **sizes)
         >>> jax.vmap(draw)(keys).prob.shape      # ten instances, stacked
         (10, 15, 3, 5, 5)
     """
@@ -72,5 +75,5 @@ def prophet_random(key: Any, horizon: int, capacity: int, num_values: int) -> MD
 
 def _threshold_mdp(x: Support, capacity: int) -> MDP:
     exceeds = x.values[:, None, :] > x.values[:, :, None]
-    pay = jnp.broadcast_to((x.values / (checks.count("capacity", capacity) * x.scale))[:, None, :], exceeds.shape)
-    return selection_mdp(x.probabilities, exceeds, pay, capacity)
+    pay = jnp.broadcast_to(x.values[:, None, :], exceeds.shape)
+    return selection_mdp(x, exceeds, pay, capacity)

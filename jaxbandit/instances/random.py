@@ -1,7 +1,7 @@
 """Random MDPs, for property tests and for sweeps over unstructured instances.
 
-Every (state, action) has its own ``num_outcomes`` outcomes with probabilities uniform on the simplex and rewards
-uniform on [0, 1/H], so that no run collects more than 1.
+Every (state, action) has its own ``num_outcomes`` outcomes with probabilities uniform on the simplex and
+rewards uniform on [0, 1/H], so that no run collects more than 1.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def random_general(key: Any, horizon: int, width: int, num_actions: int, num_out
 
 
 def random_ordered(key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3) -> MDP:
-    """An ordered MDP (Section 3.2): outcome 0 stays, the others lead to levels uniform on 0..l; it starts at level k.
+    """An ordered MDP (Section 3.2): outcome 0 stays, the others lead to levels uniform on 0..l.
 
-    The order of the actions differs from state to state; ``rank`` sorts them by their staying probabilities.
+    It starts at level k. The order of the actions differs from state to state; ``rank`` sorts them by their
+    staying probabilities.
 
     Example:
         >>> import jax, jaxbandit as jb

@@ -1,4 +1,4 @@
-"""What the prophet inequality and posted pricing share: H independent values, a choice among A marks, capacity k."""
+"""What the prophet inequality and posted pricing share: H independent values, at most k selections."""
 
 from __future__ import annotations
 
@@ -54,23 +54,24 @@ def random_support(key: Any, horizon: Any, num_values: Any) -> Support:
     return support(values, checks.simplex_rows(jax.random.fold_in(key, PROBABILITIES), shape))
 
 
-def selection_mdp(probabilities: Array, taken: Array, pay: Array, capacity: Any) -> MDP:
+def selection_mdp(x: Support, taken: Array, pay: Array, capacity: Any) -> MDP:
     """The ordered MDP in which a selection uses one unit of capacity.
 
     Args:
-        probabilities: float [H, M], of the values that X_i can take.
+        x: the distributions of X_1..X_H; outcome m is the m-th value.
         taken: bool [H, A, M], whether action a selects value m; a larger action selects no more often.
-        pay: float [H, A, M], the reward of a selection.
+        pay: float [H, A, M], what a selection earns, before it is divided by capacity and scale.
         capacity: k, the level of the start.
     """
     capacity = checks.count("capacity", capacity)
     horizon, num_actions, num_outcomes = taken.shape
     shape = (horizon, capacity + 1, num_actions, num_outcomes)
     levels = jnp.arange(capacity + 1, dtype=jnp.int32)[None, :, None, None]
+    reward = pay / (capacity * x.scale)
     selected = taken[:, None] & (levels > 0)
     return MDP(
-        prob=jnp.broadcast_to(probabilities[:, None, None, :], shape),
-        reward=jnp.where(selected, pay[:, None], 0),
+        prob=jnp.broadcast_to(x.probabilities[:, None, None, :], shape),
+        reward=jnp.where(selected, reward[:, None], 0),
         next_level=levels - selected.astype(jnp.int32),
         rank=jnp.broadcast_to(jnp.arange(num_actions, dtype=jnp.int32)[None, None, :], shape[:3]),
         start=jnp.asarray(capacity, jnp.int32),

@@ -1,7 +1,7 @@
 """The axes of a sweep: learners (with their parameter grids) and instances (with families of random draws).
 
-`grid` turns one learner into many that differ in the values of their parameters; `family` draws many instances of one
-kind. Both become array axes, so a sweep over them compiles once.
+`grid` turns one learner into many that differ in the values of their parameters; `family` draws many
+instances of one kind. Both become array axes, so a sweep over them compiles once.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ class LearnerGrid:
         return len(next(iter(self.learner.params.values()))) if self.learner.params else 1
 
 
-def grid(learner: Learner, **values: Iterable[float]) -> LearnerGrid:
+def grid(learner: Learner, **values: Sequence[float]) -> LearnerGrid:
     """The learner at every combination of the given parameter values, the last one varying fastest.
 
     Example:
@@ -51,10 +51,11 @@ def grid(learner: Learner, **values: Iterable[float]) -> LearnerGrid:
         if name not in params or name in RESERVED:
             accepted = [p for p in params if p not in RESERVED and np.ndim(params[p]) == 0]
             raise ValueError(
-                f"grid: learner {learner.name!r} has no array parameter {name!r}; accepted: {', '.join(accepted) or 'none'}"
+                f"grid: learner {learner.name!r} has no array parameter {name!r}; "
+                f"accepted: {', '.join(accepted) or 'none'}"
             )
         shape = np.shape(params[name])
-        if np.ndim(list(listed)) != 1 + len(shape) or not len(list(listed)):
+        if np.ndim(listed) != 1 + len(shape) or np.size(listed) == 0:
             raise ValueError(
                 f"grid: {name}: {listed!r}; accepted: a non-empty list of values of shape {shape}"
             )
@@ -77,7 +78,8 @@ def family(name: str, *, count: int, key: jax.Array, **parameters: Any) -> MDP:
 
     Example:
         >>> import jaxbandit as jb, jax
-        >>> draws = jb.family("prophet-random", count=8, key=jax.random.key(1), horizon=5, capacity=2, num_values=3)
+        >>> sizes = dict(horizon=5, capacity=2, num_values=3)
+        >>> draws = jb.family("prophet-random", count=8, key=jax.random.key(1), **sizes)
         >>> draws.prob.shape
         (8, 5, 3, 3, 3)
     """
@@ -105,7 +107,8 @@ def expand_learners(learners: Mapping[str, Learner | LearnerGrid]) -> dict[str, 
             expanded[name] = learner
         else:
             raise TypeError(
-                f"learners[{name!r}]: {type(learner).__name__}; accepted: a Learner (make_learner) or a grid of one (jb.grid)"
+                f"learners[{name!r}]: {type(learner).__name__}; "
+                "accepted: a Learner (make_learner) or a grid of one (jb.grid)"
             )
     return expanded
 
@@ -127,7 +130,8 @@ def expand_instances(instances: Mapping[str, MDP | Iterable[MDP]]) -> dict[str, 
             draws = {f"{name}/{j}": mdp for j, mdp in enumerate(given)}
         else:
             raise TypeError(
-                f"instances[{name!r}]: {type(given).__name__}; accepted: an MDP (make_instance), a stack or a list of them (jb.family)"
+                f"instances[{name!r}]: {type(given).__name__}; "
+                "accepted: an MDP (make_instance), a stack or a list of them (jb.family)"
             )
         for draw, mdp in draws.items():
             if draw in expanded:
@@ -160,15 +164,15 @@ def digest(mdp: MDP) -> str:
 
 
 def program_digest(learner: Learner) -> str:
-    """SHA-256 of what a learner *does* apart from its parameters: the code of its functions and what they close over.
+    """SHA-256 of what a learner *does* whatever its parameters: its functions' code and what they close over.
 
-    Two learners of one name that differ in a variant, or in code edited between two runs, differ here, so that a
-    checkpoint of one is never continued by the other.
+    Two learners of one name that differ in a variant, or in code edited between two runs, differ here, so
+    that a checkpoint of one is never continued by the other.
     """
     return hashlib.sha256(repr(_describe(learner.rules, ())).encode()).hexdigest()
 
 
-def _describe(thing: Any, seen: tuple[int, ...]) -> Any:
+def _describe(thing: Any, seen: tuple[int, ...]) -> Any:  # noqa: PLR0911  (one case per kind of value)
     """A value that is equal for equal programs and has no memory addresses in it."""
     if id(thing) in seen:
         return "recursion"

@@ -1,10 +1,10 @@
 """From lanes to batches: what runs together, how often it compiles, and how much memory it takes.
 
-A lane is one run: (learner, instance, parameter point, seed). Lanes of one learner on instances of one shape form a
-*compile group*; its cells (instance, parameter point) x seeds are cut into rectangular batches that fit a budget of lanes
-or bytes. A batch is filled with seeds first, because seeds of a cell share its tables. Batches of a group are equal in
-shape, so that the group compiles once: the last ones are padded with further seeds and repeated cells, whose results
-are dropped. No number depends on the batches.
+A lane is one run: (learner, instance, parameter point, seed). Lanes of one learner on instances of one shape
+form a *compile group*; its cells (instance, parameter point) x seeds are cut into rectangular batches that
+fit a budget of lanes or bytes. A batch is filled with seeds first, because seeds of a cell share its tables.
+Batches of a group are equal in shape, so that the group compiles once: the last ones are padded with further
+seeds and repeated cells, whose results are dropped. No number depends on the batches.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxbandit.axes import LearnerGrid
 from jaxbandit.mdp import MDP
@@ -63,12 +63,6 @@ class Batch:
         """Lanes whose results count."""
         return self.num_cells * self.num_seeds
 
-    def covered(self) -> list[tuple[Cell, int]]:
-        """The lanes whose results count."""
-        return [
-            (cell, seed) for cell in self.cells[: self.num_cells] for seed in self.seeds[: self.num_seeds]
-        ]
-
     def header(self, learner: str) -> dict[str, Any]:
         """The batch as plain data, for checkpoints."""
         return {
@@ -101,16 +95,8 @@ class Plan:
     @property
     def compilations(self) -> int:
         """Different (program, shape, batch shape) combinations; each is compiled once."""
-        shapes = {
-            (
-                self.groups[b.group].engine,
-                self.groups[b.group].grid.learner.rules,
-                _sizes(self.groups[b.group]),
-                len(b.cells),
-                len(b.seeds),
-            )
-            for b in self.batches
-        }
+        of_group = [(g.engine, g.grid.learner.rules, _sizes(g)) for g in self.groups]
+        shapes = {(of_group[b.group], len(b.cells), len(b.seeds)) for b in self.batches}
         return len(shapes)
 
     @property
@@ -119,31 +105,16 @@ class Plan:
         return max((b.lanes * self.groups[b.group].bytes_per_lane for b in self.batches), default=0)
 
     def __str__(self) -> str:
-        """A table: one line per compile group."""
-        rows = [
-            (
-                "learner",
-                "engine",
-                "H",
-                "k",
-                "A",
-                "instances",
-                "points",
-                "lanes",
-                "batches",
-                "of",
-                "memory of one",
-            )
-        ]
+        """A table: one line per compile group; "of" is the shape of its batches, cells x seeds."""
+        rows = [["learner", "engine", *"HkA", "instances", "points", "lanes", "batches", "of", "memory"]]
         for index, group in enumerate(self.groups):
             mine = [batch for batch in self.batches if batch.group == index]
             shapes = sorted({(len(b.cells), len(b.seeds)) for b in mine})
             largest = max((b.lanes for b in mine), default=0) * group.bytes_per_lane
-            rows.append((
-                group.learner, group.engine, *map(str, _sizes(group)[:3]), str(len(group.instances)), str(group.grid.size),
-                str(sum(b.lanes_kept for b in mine)), str(len(mine)), ", ".join(f"{c} x {s}" for c, s in shapes) or "-",
-                format_bytes(largest),
-            ))  # fmt: skip
+            counts = [*_sizes(group)[:3], len(group.instances), group.grid.size]
+            counts += [sum(b.lanes_kept for b in mine), len(mine)]
+            cut_into = ", ".join(f"{cells}x{seeds}" for cells, seeds in shapes) or "-"
+            rows.append([group.learner, group.engine, *map(str, counts), cut_into, format_bytes(largest)])
         widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -171,12 +142,22 @@ def format_bytes(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def lane_limit(group: Group, max_lanes: int | None, max_bytes: int | None) -> int:
+class Limits(NamedTuple):
+    """What may run at once; without any limit, `DEFAULT_BYTES`."""
+
+    max_lanes: int | None = None
+    max_bytes: int | None = None
+
+
+def lane_limit(group: Group, limits: Limits) -> int:
     """How many lanes of a group may run at once."""
-    limits = [] if max_lanes is None else [max_lanes]
-    if max_lanes is None or max_bytes is not None:
-        limits.append((DEFAULT_BYTES if max_bytes is None else max_bytes) // max(1, group.bytes_per_lane))
-    return max(1, min(limits))
+    max_lanes, max_bytes = limits
+    if max_bytes is None:
+        if max_lanes is not None:
+            return max_lanes
+        max_bytes = DEFAULT_BYTES
+    fitting = max(1, max_bytes // max(1, group.bytes_per_lane))
+    return fitting if max_lanes is None else min(max_lanes, fitting)
 
 
 def cut(
@@ -184,7 +165,7 @@ def cut(
 ) -> list[Batch]:
     """Equal rectangles of at most ``limit`` lanes (if the devices allow) that cover cells x seeds.
 
-    Seeds per batch are a multiple of the devices; with several processes there are enough batches for all of them.
+    Seeds per batch are a multiple of the devices; several processes get enough batches for all of them.
     """
     devices = min(num_devices, len(seeds))
     parts = _ceil(len(seeds), max(devices, limit - limit % devices))
@@ -210,9 +191,7 @@ def make_batches(
     groups: Collection[Group],
     finished: Collection[tuple[str, Cell, int]],
     num_seeds: int,
-    *,
-    max_lanes: int | None = None,
-    max_bytes: int | None = None,
+    limits: Limits,
     num_devices: int = 1,
     num_processes: int = 1,
 ) -> list[Batch]:
@@ -225,7 +204,7 @@ def make_batches(
             seeds = tuple(s for s in range(num_seeds) if (group.learner, cell, s) not in done)
             if seeds:
                 missing.setdefault(seeds, []).append(cell)
-        limit = lane_limit(group, max_lanes, max_bytes)
+        limit = lane_limit(group, limits)
         for seeds, cells in missing.items():
             batches += cut(index, cells, list(seeds), limit, num_devices, num_processes)
     return batches

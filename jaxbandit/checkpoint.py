@@ -1,14 +1,15 @@
-"""Checkpoints: what a killed sweep continues from. Flat arrays, atomic writes, checksums, two generations, no pickle.
+"""Checkpoints, from which a killed sweep continues: flat arrays, atomic writes, checksums, two generations.
 
 A checkpoint directory belongs to one configuration (`Store` refuses any other) and holds
 
-    config.json                 the configuration, readable
-    done-<lanes>.jbk            results of lanes that are finished; kept, so that more seeds later run only the new ones
-    carry-<batch>.<0|1>.jbk     state of a batch that is under way, the last two generations
+    config.json              the configuration, readable
+    done-<batch>.jbk         results of finished lanes, so that more seeds later run only the new ones
+    carry-<batch>.<0|1>.jbk  state of a batch that is under way, the last two generations
 
-A file is a magic word, the SHA-256 of what follows, and an uncompressed npz with a JSON header. It is written under a
-temporary name in the same directory, flushed to disk, renamed, and the directory flushed: a kill or a power cut leaves
-the old file or the new one, never half of one. A file whose checksum is wrong is reported and not used.
+A file is a magic word, the SHA-256 of what follows, and an uncompressed npz with a JSON header; nothing is
+pickled. It is written under a temporary name in the same directory, flushed to disk, renamed, and the
+directory flushed: a kill or a power cut leaves the old file or the new one, never half of one. A file whose
+checksum is wrong is reported and not used.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def encode(saved: Saved) -> bytes:
             raise TypeError(f"{name}: dtype {array.dtype}; accepted: plain numbers")
     buffer = io.BytesIO()
     header = np.frombuffer(json.dumps(saved.header).encode(), np.uint8)
-    np.savez(buffer, header=header, **{f"array:{name}": array for name, array in saved.arrays.items()})
+    named: dict[str, Any] = {f"array:{name}": array for name, array in saved.arrays.items()}
+    np.savez(buffer, header=header, **named)
     payload = buffer.getvalue()
     return MAGIC + hashlib.sha256(payload).digest() + payload
 
@@ -127,7 +129,7 @@ class Store:
         >>> from jaxbandit.checkpoint import Saved, Store
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = Store(folder, {"seed": 0})
-        ...     store.save_carry("a", 100, Saved({}, {"x": np.zeros(2)}))
+        ...     store.save_carry("a", Saved({"episodes": 100}, {"x": np.zeros(2)}))
         ...     Store(folder, {"seed": 0}).load_carry("a").header["episodes"]
         100
     """
@@ -139,7 +141,7 @@ class Store:
         """
         self.directory = Path(directory)
         self.fingerprint = fingerprint(config)
-        self._last_slot: dict[str, int] = {}
+        self._generation: dict[str, int] = {}
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             for leftover in self.directory.glob(f"*{MARK}"):
@@ -151,7 +153,8 @@ class Store:
             write_atomically(self.directory / "config.json", json.dumps(config, indent=1).encode())
         except OSError as error:
             raise CheckpointError(
-                f"checkpoint: cannot write to {self.directory} ({error}); accepted: a directory with write access and free space"
+                f"checkpoint: cannot write to {self.directory} ({error}); "
+                "accepted: a directory with write access and free space"
             ) from error
 
     def _check(self, config: Mapping[str, Any]) -> None:
@@ -175,28 +178,25 @@ class Store:
     def save_done(self, name: str, saved: Saved) -> None:
         """Keeps the results of finished lanes, then drops their carry."""
         self._write(self.directory / f"done-{name}.jbk", saved)
-        for path in self._generations(name):
-            path.unlink(missing_ok=True)
+        self.discard_carry(name)
 
-    def save_carry(self, name: str, episodes: int, saved: Saved) -> None:
-        """Keeps the state of a batch after ``episodes`` episodes, in place of the older of its two generations."""
-        if name not in self._last_slot:
+    def save_carry(self, name: str, saved: Saved) -> None:
+        """Keeps the state of a batch, in place of the older of its two generations."""
+        if name not in self._generation:
             self.load_carry(name)
-        slot = 1 - self._last_slot.get(name, 1)
-        self._write(
-            self._generations(name)[slot], Saved({**saved.header, "episodes": episodes}, saved.arrays)
-        )
-        self._last_slot[name] = slot
+        generation = self._generation.get(name, 0) + 1
+        slot = self._generations(name)[generation % 2]
+        self._write(slot, Saved({**saved.header, "generation": generation}, saved.arrays))
+        self._generation[name] = generation
 
     def load_carry(self, name: str) -> Saved | None:
         """The newest whole generation of a batch's state, or None."""
-        found = [
-            (slot, self._read(path)) for slot, path in enumerate(self._generations(name)) if path.exists()
-        ]
-        whole = [(saved.header["episodes"], slot, saved) for slot, saved in found if saved is not None]
+        found = [self._read(path) for path in self._generations(name) if path.exists()]
+        whole = [saved for saved in found if saved is not None]
         if not whole:
             return None
-        _, self._last_slot[name], newest = max(whole, key=lambda generation: generation[0])
+        newest = max(whole, key=lambda saved: saved.header["generation"])
+        self._generation[name] = newest.header["generation"]
         return newest
 
     def carries(self) -> list[str]:
@@ -234,7 +234,8 @@ class Store:
             saved = decode(path.read_bytes())
         except (ValueError, OSError, KeyError) as error:
             warnings.warn(
-                f"checkpoint: {path} is not used: {error}; its part of the sweep goes back to the checkpoint before it",
+                f"checkpoint: {path} is not used: {error}; "
+                "its part of the sweep goes back to the checkpoint before it",
                 stacklevel=3,
             )
             path.unlink(missing_ok=True)

@@ -1,15 +1,15 @@
 """The Dataset of a sweep: labelled arrays from the records of finished batches.
 
-    regret          [learner, instance, (parameter), seed, episode]   cumulative exact expected regret
-    final_gap       [learner, instance, (parameter), seed]            regret per episode of the policy played next
-    final_policy    [..., seed, stage, level]                         its actions; nan where unknown or randomised
-    phase_end       [..., seed, phase]                                episode at which a phase ended; nan if it did not
-    active_actions  [..., seed, phase, stage, level]                  number of active actions after the phase
+    regret          [learner, instance, (parameter), seed, episode]  cumulative exact expected regret
+    final_gap       [..., seed]                                      regret of an episode of the next policy
+    final_policy    [..., seed, stage, level]                        its actions; nan if unknown or randomised
+    phase_end       [..., seed, phase]                               episode at which a phase ended, or nan
+    active_actions  [..., seed, phase, stage, level]                 number of active actions after the phase
     compile_seconds, run_seconds, episodes_per_second [learner, instance];  optimal_value [instance]
     optimal_policy  [instance, stage, level]
 
-Instances of different sizes are padded with nan, and so are learners without phases or with fewer parameter points.
-A batch's seconds are shared out evenly among its lanes.
+Instances of different sizes are padded with nan, and so are learners without phases or with fewer parameter
+points. A batch's seconds are shared out evenly among its lanes.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import jaxbandit
 from jaxbandit import planning
 from jaxbandit.axes import LearnerGrid
 from jaxbandit.checkpoint import Saved
+from jaxbandit.engines.compat import x64
 from jaxbandit.mdp import MDP
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _optimal(instances: Mapping[str, MDP]) -> dict[str, Any]:
     width = max(mdp.width for mdp in instances.values())
     values = np.empty(len(instances))
     policies = np.full((len(instances), horizon, width + 1), np.nan, np.float32)
-    with jax.enable_x64(True):
+    with x64():
         best = jax.jit(planning.optimal)
         for index, mdp in enumerate(instances.values()):
             exact = mdp._replace(

@@ -1,10 +1,11 @@
-"""Several processes or hosts, through ``jax.distributed``: every process runs its own batches, all get the result.
+"""Several processes or hosts, through ``jax.distributed``: each runs its own batches, all get the result.
 
 Start the same program once per process and call `initialize` before anything else touches jax:
 
-    jb.distributed.initialize("10.0.0.1:7000", num_processes=4, process_id=rank)     # or initialize() under a scheduler
+    from jaxbandit import distributed
+    distributed.initialize("host0:7000", num_processes=4, process_id=rank)  # or (), under a scheduler
     dataset = jb.sweep(...)
-    if jb.distributed.is_main():
+    if distributed.is_main():
         jb.save(dataset, "run.nc")
 
 Lanes never talk to each other, so the only communication is one gathering of results at the end.

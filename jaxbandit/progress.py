@@ -19,8 +19,8 @@ class SweepInterrupted(KeyboardInterrupt):
 def progress_bar(total: int, done: int, show: bool | str) -> Any:
     """A tqdm bar that counts episodes (lanes x episodes), with their rate and the time left.
 
-    ``show``: True shows it in terminals and notebooks and is silent elsewhere; "always" also elsewhere (text on standard
-    error); False never.
+    ``show``: True shows it in terminals and notebooks and is silent elsewhere; "always" also elsewhere (text
+    on standard error); False never.
     """
     if show not in (True, False, "always"):
         raise ValueError(f'progress: {show!r}; accepted: True, False, "always"')

@@ -1,7 +1,7 @@
-"""Recording grids: at which episodes a sweep writes down the regret. A grid is a value, the same for all learners.
+"""Recording grids: when a sweep writes down the regret. A grid is a value, the same for all learners.
 
-Cumulative regret is recorded *after* each episode of the grid, and every grid ends with the last episode T. Memory and
-files grow with the number of points, never with T.
+Cumulative regret is recorded *after* each episode of the grid, and every grid ends with the last episode T.
+Memory and files grow with the number of points, never with T.
 
     linear(200)           200 points, T/200 apart
     log(100)              100 points, the same ratio apart (fewer where they would fall on the same episode)
@@ -10,6 +10,7 @@ files grow with the number of points, never with T.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -95,11 +96,7 @@ def explicit(episodes: Iterable[int]) -> Grid:
     """
     given = list(episodes)
     listed = [int(e) for e in given]
-    if (
-        listed != given
-        or any(e < 1 for e in listed)
-        or any(b <= a for a, b in zip(listed, listed[1:], strict=False))
-    ):
+    if listed != given or any(e < 1 for e in listed) or any(b <= a for a, b in itertools.pairwise(listed)):
         raise ValueError(f"episodes: {given}; accepted: whole numbers from 1 on, strictly increasing")
     return Grid("explicit", len(listed), episodes=tuple(listed))
 

@@ -1,7 +1,7 @@
 """Results on disk: netCDF, compressed, written atomically, never overwritten unless told.
 
-The files open with anything that reads netCDF-4 / HDF5. All attributes of the Dataset (the configuration as JSON,
-versions, date) travel with it.
+The files open with anything that reads netCDF-4 / HDF5. All attributes of the Dataset (the configuration as
+JSON, versions, date) travel with it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def load(path: str | os.PathLike[str]) -> xarray.Dataset:
             return dataset.load().drop_encoding()
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(
-            f"path: {path} is not a readable netCDF file ({error}); accepted: a file written by jaxbandit.save"
+            f"path: {path} is not readable as netCDF ({error}); accepted: a file written by jaxbandit.save"
         ) from error
 
 

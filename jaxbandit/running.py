@@ -1,4 +1,4 @@
-"""The host loop: one batch at a time through a runner, with checkpoints after chunks and an ear for Ctrl-C."""
+"""The host loop: one batch at a time through a runner, checkpoints after chunks, an ear for Ctrl-C."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_batch_runner(settings: Settings, group: Group, cells: Sequence[Cell], s
 
     chosen = [point for _, point in cells]
     params = {name: np.asarray(values)[chosen] for name, values in group.grid.learner.params.items()}
-    # An engine needs as many seeds on every device, so a batch of another run may have to do with fewer devices.
+    # Every device gets as many seeds, so a batch begun by another run may have to do with fewer devices.
     count = max(n for n in range(1, len(settings.devices) + 1) if len(seeds) % n == 0)
     return make_runner(
         group.engine,
@@ -111,7 +111,7 @@ def run_batch(
             break
         due = time.monotonic() - last_save >= settings.checkpoint_seconds
         if store is not None and (due or interruption.requested):
-            store.save_carry(name, done, Saved({**header, **seconds()}, flatten(carry)))
+            store.save_carry(name, Saved({**header, **seconds(), "episodes": done}, flatten(carry)))
             last_save = time.monotonic()
         check_interruption(interruption, store)
     kept = {key: values[: batch.num_cells, : batch.num_seeds] for key, values in runner.result(carry).items()}
@@ -128,8 +128,10 @@ def check_interruption(interruption: Interruption, store: Store | None) -> None:
         return
     if store is None:
         raise SweepInterrupted(
-            "sweep stopped by Ctrl-C; nothing was saved, because it had no checkpoint: give checkpoint=DIRECTORY to be able to continue"
+            "sweep stopped by Ctrl-C; nothing was saved, because it had no checkpoint: "
+            "give checkpoint=DIRECTORY to be able to continue"
         )
     raise SweepInterrupted(
-        f"sweep stopped by Ctrl-C; what is done is saved: call it again with checkpoint={str(store.directory)!r} to continue"
+        "sweep stopped by Ctrl-C; what is done is saved: "
+        f"call it again with checkpoint={str(store.directory)!r} to continue"
     )

@@ -1,6 +1,6 @@
 """Who runs what: finished lanes, batches under way, and the processes of a sweep.
 
-All processes make the same plan, from what all of their checkpoints hold together; each runs its own batches. The
+All processes make the same plan, from what their checkpoints hold together; each runs its own batches. The
 checkpoint directory may be one for all (a shared file system) or one for each.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import jax
 
 from jaxbandit import distributed
-from jaxbandit.batches import Batch, Group, lane_limit, make_batches
+from jaxbandit.batches import Batch, Cell, Group, Limits, lane_limit, make_batches
 from jaxbandit.checkpoint import Saved, Store, decode, encode
 
 
@@ -62,56 +62,52 @@ def take_stock(store: Store | None) -> Stock:
 
 
 def assign(
-    groups: list[Group], held: Stock, num_seeds: int, limits: dict[str, int | None], num_devices: int
+    groups: list[Group], held: Stock, num_seeds: int, limits: Limits, num_devices: int
 ) -> tuple[list[Batch], list[Batch]]:
     """All batches, and those of this process. Batches under way stay with a process that has their state."""
-    finished = {
-        (header["learner"], tuple(cell), seed)
-        for headers in held.finished for header in headers for cell in header["cells"] for seed in header["seeds"]
-    }  # fmt: skip
-    batches, owners = [], []
+    finished = {lane for headers in held.finished for header in headers for lane in _lanes(header)}
+    batches: list[Batch] = []
+    owners: list[int] = []
     where = {(group.learner, cell): index for index, group in enumerate(groups) for cell in group.cells}
     for header in [header for headers in held.carries for header in headers]:
         cells = tuple((instance, point) for instance, point in header["cells"])
         group = where[header["learner"], cells[0]]
         batch = Batch(group, cells, tuple(header["seeds"]), header["num_cells"], header["num_seeds"])
-        lanes = {(header["learner"], *lane) for lane in batch.covered()}
+        lanes = set(_lanes(header))
         wanted = max(batch.seeds[: batch.num_seeds]) < num_seeds and not lanes & finished
-        if wanted and batch.lanes <= lane_limit(groups[group], **limits):
+        if wanted and batch.lanes <= max(num_devices, lane_limit(groups[group], limits)):
             holders = [p for p, headers in enumerate(held.carries) if header in headers]
             owners.append(holders[len(batches) % len(holders)])
             batches.append(batch)
             finished |= lanes
     processes = jax.process_count()
-    fresh = make_batches(
-        groups, finished, num_seeds, **limits, num_devices=num_devices, num_processes=processes
-    )  # fmt: skip
+    fresh = make_batches(groups, finished, num_seeds, limits, num_devices, processes)
     owners += [index % processes for index in range(len(fresh))]
     batches += fresh
-    return batches, [
-        batch for batch, owner in zip(batches, owners, strict=True) if owner == jax.process_index()
-    ]
+    here = jax.process_index()
+    return batches, [batch for batch, owner in zip(batches, owners, strict=True) if owner == here]
 
 
 def forget_stale(store: Store, records: list[Saved]) -> None:
     """Drops states whose lanes have been finished in another batch (after a change of the batch size)."""
-    finished = {
-        (r.header["learner"], tuple(c), s)
-        for r in records
-        for c in r.header["cells"]
-        for s in r.header["seeds"]
-    }
+    finished = {lane for found in records for lane in _lanes(found.header)}
     for name in store.carries():
         saved = store.load_carry(name)
-        if saved is not None and all(
-            (saved.header["learner"], tuple(cell), seed) in finished
-            for cell in saved.header["cells"] for seed in saved.header["seeds"][: saved.header["num_seeds"]]
-        ):  # fmt: skip
+        if saved is not None and set(_lanes(saved.header)) <= finished:
             store.discard_carry(name)
+
+
+def _lanes(header: dict[str, Any]) -> list[tuple[str, Cell, int]]:
+    """The lanes of a record or of a state, its padding left out."""
+    cells = [(instance, point) for instance, point in header["cells"][: header["num_cells"]]]
+    seeds = header["seeds"][: header["num_seeds"]]
+    return [(header["learner"], cell, seed) for cell in cells for seed in seeds]
 
 
 def exchange(records: list[Saved]) -> list[Saved]:
     """The records of all processes, in every process."""
+    if jax.process_count() == 1:
+        return records
     return [found for content in distributed.gather(_pack(records)) for found in _unpack(content)]
 
 

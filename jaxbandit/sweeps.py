@@ -1,13 +1,15 @@
-"""The sweep: learners x instances x parameters x seeds in one call, on all devices, that survives being killed.
+"""The sweep: learners x instances x parameters x seeds in one call, on all devices; it survives being killed.
 
+    ucbvi, sizes = jb.make_learner("ucbvi"), dict(horizon=15, capacity=2, num_values=5)
     dataset = jb.sweep(
-        learners={"ExpRef": jb.make_learner("expref"), "UCB-VI": jb.grid(jb.make_learner("ucbvi"), bonus_scale=[0.1, 1])},
-        instances={"I1": mdp, "I2": jb.family("prophet-random", count=8, key=key, horizon=15, capacity=2, num_values=5)},
+        learners={"ExpRef": jb.make_learner("expref"), "UCB-VI": jb.grid(ucbvi, bonus_scale=[0.1, 1.0])},
+        instances={"I1": mdp, "I2": jb.family("prophet-random", count=8, key=key, **sizes)},
         num_episodes=200_000, num_seeds=32, checkpoint="runs/first")
 
-A run is a pure function of its key, and the key of a lane is fold_in(fold_in(key(seed), crc32(instance)), seed number):
-the same for all learners and parameters (paired comparisons), whatever else is in the sweep and however it is cut into
-batches, chunks, devices and processes. The host loops over jitted chunks, so memory does not grow with the episodes.
+A run is a pure function of its key. The key of a lane, fold_in(fold_in(key(seed), crc32(instance)), seed
+number), is the same for all learners and parameters (paired comparisons), whatever else is in the sweep and
+however it is cut into batches, chunks, devices and processes. The host loops over jitted chunks, so memory
+does not grow with T.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from jaxbandit.axes import (
     program_digest,
     shape_of,
 )
-from jaxbandit.batches import Batch, Group, Plan
+from jaxbandit.batches import Batch, Group, Limits, Plan
 from jaxbandit.checkpoint import Saved, Store
 from jaxbandit.dataset import make_dataset
 from jaxbandit.learners.base import Learner
@@ -80,15 +82,17 @@ def sweep(
         seed: the root key of everything.
         engine: "blocks", "episodes", or "auto": blocks where the learner has a block form.
         record: when the regret is recorded (`jaxbandit.record`).
-        chunk_size: episodes between two looks of the host (progress, checkpoint, Ctrl-C); None leaves it to the engine.
-        max_lanes, max_bytes: what may run at once; by default about 1 GB.
-        checkpoint: a directory. What is finished there is not run again (also with more seeds), what was under way goes
-            on to the same bits. Use one directory for one sweep at a time.
+        chunk_size: episodes between two looks of the host (progress, checkpoint, Ctrl-C); the block engine
+            counts stages of a phase instead. None leaves it to the engine.
+        max_lanes, max_bytes: what may run at once; by default about 1 GB. checkpoint: a directory. What is
+        finished there is not run again (also with more seeds), what was under
+            way goes on to the same bits. Use one directory for one sweep at a time.
         checkpoint_seconds: the state is saved after a chunk, at most this often; 0 saves after every chunk.
         resume: False throws away what the directory holds.
         progress: True shows a bar in terminals and notebooks, "always" elsewhere too, False never.
         devices: how many, or which; None takes all local ones.
-        dry_run: True runs nothing and returns the `Plan`, whose text lists shapes, lanes, batches, bytes and compilations.
+        dry_run: True runs nothing and returns the `Plan` (checkpoint not looked at), whose text lists shapes,
+            lanes, batches, bytes and compilations.
 
     Returns:
         An ``xarray.Dataset`` (see `jaxbandit.dataset`). With several processes, the same in all of them.
@@ -113,7 +117,7 @@ def sweep(
 
     store = open_store(checkpoint, config, resume) if checkpoint is not None and not dry_run else None
     held = take_stock(store)
-    limits = {"max_lanes": max_lanes, "max_bytes": max_bytes}
+    limits = Limits(max_lanes, max_bytes)
     batches, mine = assign(groups, held, count, limits, len(settings.devices))
     if dry_run:
         return Plan(tuple(groups), tuple(batches), total, len(settings.devices))
@@ -126,7 +130,7 @@ def sweep(
         **config,
         "num_seeds": count,
         "chunk_size": chunk_size,
-        **limits,
+        **limits._asdict(),
         "devices": len(settings.devices),
     }
     return make_dataset(everything, grids, mdps, count, points, described)
@@ -150,13 +154,15 @@ def make_groups(
         learner = points.learner
         if engine == "blocks" and learner.blocks is None:
             raise ValueError(
-                f"engine: 'blocks' for learners[{name!r}] ({learner.name}), which has no block form; accepted: 'auto' or 'episodes'"
+                f"engine: 'blocks' for learners[{name!r}] ({learner.name}), which has no block form; "
+                "accepted: 'auto' or 'episodes'"
             )
         for members in shapes.values():
             first = next(iter(members))
             if "rank" in learner.needs and members[first].rank is None:
                 raise ValueError(
-                    f"instances[{first!r}] has no order of actions (rank), which learners[{name!r}] ({learner.name}) needs; "
+                    f"instances[{first!r}] has no order of actions (rank), which learners[{name!r}] "
+                    f"({learner.name}) needs; "
                     "accepted: ordered instances, such as prophet, posted-pricing and knapsack"
                 )
             chosen = engine if engine != "auto" else ("episodes" if learner.blocks is None else "blocks")
@@ -166,7 +172,7 @@ def make_groups(
 
 
 def _bytes_per_lane(settings: Settings, group: Group) -> int:
-    # Engines choose the size of a chunk so that its records take a fixed amount; a small one leaves what lanes add.
+    # Engines size a chunk so that its records take a fixed amount; a small one leaves what lanes add.
     small = settings.chunk_size or (PROBE_CHUNK if group.engine == "episodes" else None)
     probe = dataclasses.replace(settings, chunk_size=small, devices=settings.devices[:1])
     curve = 16 * len(settings.points)
@@ -206,8 +212,9 @@ def _identity(
         "num_episodes": settings.num_episodes,
         "seed": settings.seed,
         "record": record.describe(),
-        "prng": "threefry2x32" + (", partitionable" if jax.config.jax_threefry_partitionable else ""),
-        "x64": bool(jax.config.jax_enable_x64),
+        "prng": "threefry2x32",
+        "partitionable": bool(jax.config.jax_threefry_partitionable),  # type: ignore[attr-defined]
+        "x64": bool(jax.config.jax_enable_x64),  # type: ignore[attr-defined]
         "jaxbandit": jaxbandit.__version__,
     }
 
@@ -232,7 +239,8 @@ def _devices(devices: int | Iterable[Any] | None) -> list[Any]:
     if isinstance(devices, int):
         if not 1 <= devices <= len(local):
             raise ValueError(
-                f"devices: {devices}; accepted: 1..{len(local)} (more CPU devices: jaxbandit.distributed.use_cpu_devices, before jax starts)"
+                f"devices: {devices}; accepted: 1..{len(local)} "
+                "(more CPU devices: jaxbandit.distributed.use_cpu_devices, before jax starts)"
             )
         return local[:devices]
     return list(devices)

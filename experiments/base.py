@@ -1,0 +1,116 @@
+"""The contract of an experiment, and how one is run: sweeps are data, figures and tables are functions of results.
+
+A module with a value ``EXPERIMENT`` is an experiment; the first line of its docstring is what ``jaxbandit list``
+shows. A file of your own works the same (``jaxbandit run my_experiment.py``):
+
+    import jaxbandit as jb
+    from jaxbandit.experiments.base import Experiment
+
+    def sweeps(options):
+        mdp = jb.make_instance("prophet-uniform", horizon=10, capacity=2, num_values=4)
+        return {"regret": dict(learners={"UCB-VI": jb.make_learner("ucbvi")}, instances={"I1": mdp},
+                               num_episodes=options.choose_episodes(20_000, full=2_000_000),
+                               num_seeds=options.choose_seeds(8, full=32))}
+
+    def figures(datasets, options):
+        return {"regret": jb.plot_regret(datasets["regret"])}
+
+    EXPERIMENT = Experiment("my-experiment", __doc__, sweeps, figures)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+    from jaxbandit.plots import Drawn
+
+FORMATS = ("png", "svg", "pdf")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may ask of any experiment."""
+
+    seeds: int | None = None
+    """Seeds per learner and instance; None leaves it to the experiment."""
+    episodes: int | None = None
+    """T; None leaves it to the experiment."""
+    full: bool = False
+    """The paper's size instead of one that takes about a minute."""
+    seed: int = 0
+    """The root key of everything."""
+    out: Path | None = None
+    """Folder of the results; default results/NAME."""
+    results: Path = Path("results")
+    """Where experiments that read other experiments' results find them (results/NAME)."""
+    resume: bool = False
+    """Continue what ``out`` holds."""
+    overwrite: bool = False
+    """Replace what ``out`` holds."""
+    devices: int | None = None
+    """How many devices; None takes all."""
+    dry_run: bool = False
+    """Print the plan, run nothing."""
+    max_lanes: int | None = None
+    """At most so many runs side by side."""
+    formats: tuple[str, ...] = FORMATS
+    """File types of the figures."""
+    progress: bool | str = True
+    """The progress bar: True (terminals and notebooks), "always" or False."""
+
+    def choose_episodes(self, default: int, full: int) -> int:
+        """T: what the user asks for, else ``full`` with --full, else ``default``.
+
+        Example:
+            >>> Options().choose_episodes(1000, full=10**6), Options(episodes=50).choose_episodes(1000, full=10**6)
+            (1000, 50)
+        """
+        return _asked("episodes", self.episodes, full if self.full else default)
+
+    def choose_seeds(self, default: int, full: int) -> int:
+        """The number of seeds, in the same way.
+
+        Example:
+            >>> Options(full=True).choose_seeds(4, full=32)
+            32
+        """
+        return _asked("seeds", self.seeds, full if self.full else default)
+
+
+def _asked(name: str, given: int | None, otherwise: int) -> int:
+    if given is None:
+        return otherwise
+    if isinstance(given, bool) or int(given) != given or given < 1:
+        raise ValueError(f"{name}: {given!r}; accepted: a whole number, at least 1")
+    return int(given)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment: sweeps as data, then figures and tables of their results."""
+
+    name: str
+    """As in ``jaxbandit run NAME``; also the default folder, results/NAME."""
+    description: str | None
+    """The module's docstring: its first line is the summary and names the section of the paper."""
+    sweeps: Callable[[Options], Mapping[str, Mapping[str, Any]]]
+    """sweeps(options) -> label -> arguments of `jaxbandit.sweep` (learners, instances, num_episodes, num_seeds, ...).
+    A label is a file name without suffix. The root seed, devices, lanes, checkpoint and progress are added."""
+    figures: Callable[[dict[str, Dataset], Options], Mapping[str, Drawn]] | None = None
+    """figures(datasets, options) -> file stem -> figure; datasets by label."""
+    tables: Callable[[dict[str, Dataset], Options], Mapping[str, str]] | None = None
+    """tables(datasets, options) -> file name (such as "times.md") -> text, printed and saved.
+    Without it, the table of final regrets."""
+    needs: tuple[str, ...] = ()
+    """Other experiments whose results are read: their datasets come as "name/label"."""
+
+    @property
+    def summary(self) -> str:
+        """The first line of the description."""
+        return (self.description or "").strip().split("\n")[0]

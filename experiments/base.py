@@ -1,7 +1,7 @@
-"""The contract of an experiment, and how one is run: sweeps are data, figures and tables are functions of results.
+"""The contract of an experiment: sweeps are data, figures and tables are functions of their results.
 
-A module with a value ``EXPERIMENT`` is an experiment; the first line of its docstring is what ``jaxbandit list``
-shows. A file of your own works the same (``jaxbandit run my_experiment.py``):
+A module with a value ``EXPERIMENT`` is an experiment; the first line of its docstring is what
+``jaxbandit list`` shows. A file of your own works the same (``jaxbandit run my_experiment.py``):
 
     import jaxbandit as jb
     from jaxbandit.experiments.base import Experiment
@@ -68,8 +68,10 @@ class Options:
         """T: what the user asks for, else ``full`` with --full, else ``default``.
 
         Example:
-            >>> Options().choose_episodes(1000, full=10**6), Options(episodes=50).choose_episodes(1000, full=10**6)
-            (1000, 50)
+            >>> Options().choose_episodes(1000, full=10**6)
+            1000
+            >>> Options(episodes=50, full=True).choose_episodes(1000, full=10**6)
+            50
         """
         return _asked("episodes", self.episodes, full if self.full else default)
 
@@ -100,8 +102,8 @@ class Experiment:
     description: str | None
     """The module's docstring: its first line is the summary and names the section of the paper."""
     sweeps: Callable[[Options], Mapping[str, Mapping[str, Any]]]
-    """sweeps(options) -> label -> arguments of `jaxbandit.sweep` (learners, instances, num_episodes, num_seeds, ...).
-    A label is a file name without suffix. The root seed, devices, lanes, checkpoint and progress are added."""
+    """sweeps(options) -> label -> arguments of `jaxbandit.sweep` (learners, instances, num_episodes, ...).
+    A label is a file name without suffix. Root seed, devices, lanes, checkpoint and progress are added."""
     figures: Callable[[dict[str, Dataset], Options], Mapping[str, Drawn]] | None = None
     """figures(datasets, options) -> file stem -> figure; datasets by label."""
     tables: Callable[[dict[str, Dataset], Options], Mapping[str, str]] | None = None

@@ -12,6 +12,7 @@ from jaxbandit.learners.base import (
     make_learner,
     register_learner,
 )
+from jaxbandit.learners.expref import expref, ordered_expref
 from jaxbandit.learners.simple import fixed, oracle, uniform
 from jaxbandit.learners.ucbvi import ucbvi
 
@@ -21,15 +22,19 @@ __all__ = [
     "Blocks",
     "Learner",
     "Problem",
+    "expref",
     "fixed",
     "from_blocks",
     "make_learner",
     "oracle",
+    "ordered_expref",
     "register_learner",
     "ucbvi",
     "uniform",
 ]
 
+register_learner("expref", expref)
+register_learner("ordered-expref", ordered_expref)
 register_learner("ucbvi", ucbvi)
 register_learner("uniform", uniform)
 register_learner("oracle", oracle)

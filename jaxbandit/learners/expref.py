@@ -215,8 +215,8 @@ def _form(ordered: bool) -> BlockForm:
         p = {key: jnp.asarray(value, real) for key, value in params.items()}
         T = jnp.asarray(problem.num_episodes, real)
         log_t = jnp.log(T)
-        index = jnp.arange(MAX_PHASES)
-        geometric = p["first_epsilon"] * p["ratio"] ** index.astype(real)
+        index = jnp.arange(MAX_PHASES, dtype=real)
+        geometric = p["first_epsilon"] * p["ratio"] ** index
         eps = jnp.where(jnp.isnan(p["epsilons"]), geometric, p["epsilons"])
         last = jnp.where(jnp.isnan(p["last_epsilon"]), jnp.sqrt(H * k * A * log_t / T), p["last_epsilon"])
         eps = jnp.where((eps > last) & (index < p["num_phases"]), eps, 0)
@@ -241,7 +241,7 @@ def _form(ordered: bool) -> BlockForm:
 def exploration(state: ExpRefState) -> jax.Array:
     """The exploration policy: action probabilities [H, k+1, A] within the active sets."""
     real = state.epsilons.dtype
-    spread = state.active / jnp.sum(state.active, axis=-1, keepdims=True).astype(real)
+    spread = state.active.astype(real) / jnp.sum(state.active, axis=-1, keepdims=True).astype(real)
     top = jnp.argmax(jnp.where(state.active, state.rank, -1), axis=-1)
     maximal = jax.nn.one_hot(top, state.active.shape[-1], dtype=real)
     return state.uniform * spread + (1 - state.uniform) * maximal

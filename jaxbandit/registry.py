@@ -26,7 +26,7 @@ class Registry:
         return constructor
 
     def make(self, name: str, **parameters: Any) -> Any:
-        """Calls the constructor of that name; an unknown name or parameter is an error that lists the known."""
+        """Calls the constructor of that name; an unknown name or parameter is an error naming the known."""
         if name not in self.constructors:
             known = sorted(self.constructors)
             near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)

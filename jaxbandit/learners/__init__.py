@@ -1,4 +1,4 @@
-"""Learners by name. A new one is a file like `simple.py` here, or your own constructor and `register_learner`."""
+"""Learners by name. A new one is a file like `simple.py` here, or a constructor given to `register_learner`."""
 
 from __future__ import annotations
 

@@ -30,9 +30,10 @@ def number(
         value = value.item()  # a 0-dimensional array
     if not (scalar and isinstance(value, numbers.Real) and math.isfinite(value)):
         raise ValueError(f"{name}: {value!r}; accepted: {accepted}")
-    if value < low or value > high or (above and value == low):
+    seen = float(value)
+    if seen < low or seen > high or (above and seen == low):
         raise ValueError(f"{name}: {value!r}; accepted: {accepted}")
-    return float(value)
+    return seen
 
 
 def choice(name: str, value: Any, accepted: tuple[Any, ...]) -> Any:

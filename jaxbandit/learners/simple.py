@@ -66,7 +66,7 @@ def fixed(policy: Any) -> Learner:
         table = table.astype(np.float32)
     else:
         raise ValueError(
-            f"policy: {table.dtype} array of shape {table.shape}; accepted: integers [H, k+1] or floats [H, k+1, A]"
+            f"policy: {table.dtype} of shape {table.shape}; accepted: integers [H, k+1] or floats [H, k+1, A]"
         )
     return Learner(_init_fixed, _act_policy, _ignore, params={"policy": table}, name="fixed")
 

@@ -1,28 +1,32 @@
 """UCB-VI (Azar, Osband and Munos 2017), stage-dependent, under semi-bandit feedback.
 
-After every episode the learner plans in the empirical model, optimistically: for stages i = H..1, levels l = 1..k,
+After every episode the learner plans in the empirical model, optimistically: for i = H..1 and l = 1..k,
 
-    Q_{l,i}(a) = min(1, r_{l,i}(a) + sum_s p_i(s | l, a) V_{s,i+1} + b_{l,i}(a)),    V_{l,i} = max_a Q_{l,i}(a),
+    Q_{l,i}(a) = min(1, r_{l,i}(a) + sum_s p_i(s | l, a) V_{s,i+1} + b_{l,i}(a)),   V_{l,i} = max_a Q_{l,i}(a),
 
-with r and p the empirical means over the N = N_{l,i}(a) visits, Q = 1 where N = 0, and V = 0 at level 0 and after
-stage H. With T episodes, delta = 1/T and L = ln(5 k A H T / delta), the bonus is
+with r and p the empirical means over the N = N_{l,i}(a) visits, Q = 1 where N = 0, and V = 0 at level 0 and
+after stage H. With T episodes, delta = 1/T and L = ln(5 k A H T / delta), the bonus is
 
     "hoeffding":  b = c sqrt(L / N)                                                       (UCBVI-CH)
-    "bernstein":  b = c (sqrt(8 L Var_p(V) / N) + sqrt(8 L r (1 - r) / N) + 14 L / (3 N)
-                         + sqrt(8 / N  sum_s p_i(s | l, a) min(100^2 H k^2 A L^2 / N'_{i+1}(s), 1)))   (UCBVI-BF)
+    "bernstein":  b = c (sqrt(8 L Var_p(V) / N) + sqrt(8 L r (1 - r) / N) + 14 L / (3 N)  (UCBVI-BF)
+                         + sqrt(8 / N  sum_s p_i(s | l, a) min(100^2 H k^2 A L^2 / N'_{i+1}(s), 1)))
 
-where c is ``bonus_scale`` and N'_{i+1}(s) the number of visits to level s of stage i+1. The Bernstein bonus is that of
-the paper's Algorithm 4 with values in [0, 1] instead of [0, H]; rewards are unknown here, so their deviation is
-added, and r (1 - r) bounds the variance of a reward in [0, 1]. The last sum runs over states of unknown value only:
-stages before H, levels from 1. ``monotone`` takes the min with the Q of the episode before, as Algorithm 2 does.
+where c is ``bonus_scale`` and N'_{i+1}(s) the number of visits to level s of stage i+1. The Bernstein bonus
+is that of the paper's Algorithm 4 with values in [0, 1] instead of [0, H]; rewards are unknown here, so their
+deviation is added, and r (1 - r) bounds the variance of a reward in [0, 1]. The last sum runs over states of
+unknown value only: stages before H, levels from 1. ``monotone`` takes the min with the Q of the episode
+before, as Algorithm 2 does.
 
-Arrays are laid out [stage, action, level, ...], level 0 left out (it has value 0), and then any number of lanes:
-everything indexes leading axes only, so the same code runs one seed, runs under ``vmap``, and runs seeds side by side.
+Arrays are laid out [stage, action, level, ...], level 0 left out (it has value 0), and then any number of
+lanes: everything indexes leading axes only, so the same code runs one seed, runs under ``vmap``, and runs
+seeds side by side. The cost of an episode is memory traffic, so: only counts are kept; updates are dense
+additions of a one-hot (scatters, and a ``where`` between old and new, are not vectorised on CPU); and
+`separate` keeps XLA from computing what several arrays need again for each of them.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, reduce
+from functools import cache, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -30,34 +34,36 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
+from jaxbandit.fusion import separate
 from jaxbandit.learners.base import Array, Learner, Problem
 from jaxbandit.learners.checks import choice, number
 
 PRESETS = {"theory": 1.0, "practical": 0.25}
+FRACTION_BITS = 30
 
 
-class Model(NamedTuple):
-    """What the episodes so far say about each stage i, action a and level l = 1..k."""
+class Counts(NamedTuple):
+    """What was seen so far at each stage i, action a and level l = 1..k; int32, exact up to 2^31 visits."""
 
     visits: Array
-    """int32 [H, A, k, *lanes]: N_{l,i}(a). Integers, because float32 stops counting at 2^24."""
+    """[H, A, k, *lanes]: N_{l,i}(a)."""
     moves: Array
-    """int32 [H, A, k, k, *lanes]: visits that went on to level s = 1..k (last axis before the lanes)."""
-    rewards: Array
-    """float [H, A, k, *lanes]: sum of rewards, with ``lost`` the part that rounding dropped (compensated summation)."""
-    lost: Array
+    """[H, A, k, k, *lanes]: visits that went on to level s = 1..k (last axis before the lanes)."""
+    whole: Array
+    """[H, A, k, *lanes]: the sum of rewards is whole + fraction / 2^30, with 0 <= fraction < 2^30."""
+    fraction: Array
 
 
 class UCBVIState(NamedTuple):
-    """The model, the optimistic values planned in it, and the constants of the bonus."""
+    """The counts, the optimistic values planned from them, and the constants of the bonus."""
 
-    model: Model
+    counts: Counts
     q: Array
-    """float [H, A, k, *lanes]: Q_{l,i}(a) of the next episode."""
+    """float32 [H, A, k, *lanes]: Q_{l,i}(a) of the next episode."""
     scale: Array
-    """float [*lanes]: c, the bonus scale."""
+    """float32 [*lanes]: c, the bonus scale."""
     log_term: Array
-    """float [*lanes]: L."""
+    """float32 [*lanes]: L."""
 
 
 def ucbvi(
@@ -66,13 +72,13 @@ def ucbvi(
     bonus: str = "hoeffding",
     preset: str | None = None,
 ) -> Learner:
-    """UCB-VI with the bonus ``bonus_scale`` times the Hoeffding or Bernstein bonus above.
+    """UCB-VI with ``bonus_scale`` times the Hoeffding or the Bernstein bonus.
 
     Args:
         bonus_scale: c >= 0; 1 if neither it nor a preset is given.
         monotone: take the min with the Q of the episode before.
         bonus: "hoeffding" or "bernstein".
-        preset: "theory" (c = 1) or "practical" (c = 0.25, which voids the guarantee); ``bonus_scale`` overrides it.
+        preset: "theory" (c = 1) or "practical" (c = 0.25, no guarantee); ``bonus_scale`` overrides it.
 
     Example:
         >>> learner = ucbvi(preset="practical")
@@ -85,37 +91,21 @@ def ucbvi(
     scale = number("bonus_scale", bonus_scale, low=0)
     choice("monotone", monotone, (False, True))
     choice("bonus", bonus, ("hoeffding", "bernstein"))
-    init, act, update = _rules(monotone, bonus)
     params = {"bonus_scale": np.float32(scale)}
-    return Learner(init, act, update, "semi-bandit", params, "ucbvi", lanes_last=True)
-
-
-@lru_cache(maxsize=None)
-def _rules(monotone: bool, bonus: str):
-    """init, act and update of a variant; the same objects on every call, so that learners share compilations."""
-    plan = _plan_bernstein if bonus == "bernstein" else _plan_hoeffding
-
-    def update(state: UCBVIState, policy: Array, feedback: SemiBanditFeedback) -> UCBVIState:
-        del policy
-        model = _count(state.model, feedback)
-        ceiling = state.q if monotone else None
-        return state._replace(model=model, q=plan(model, state.scale, state.log_term, ceiling))
-
-    return init, act, update
+    return Learner(init, act, _update(monotone, bonus), "semi-bandit", params, "ucbvi", lanes_last=True)
 
 
 def init(problem: Problem, params: Any) -> UCBVIState:
     """The state before the first episode: nothing is known and every Q is 1."""
     shape = (problem.horizon, problem.num_actions, problem.width)
-    real = jnp.result_type(float)
-    log_term = np.log(5.0 * np.prod(shape)) + 2 * jnp.log(jnp.asarray(problem.num_episodes, real))
-    model = Model(
-        visits=jnp.zeros(shape, jnp.int32),
-        moves=jnp.zeros((*shape, problem.width), jnp.int32),
-        rewards=jnp.zeros(shape, real),
-        lost=jnp.zeros(shape, real),
+    zeros = jnp.zeros(shape, jnp.int32)
+    episodes = jnp.asarray(problem.num_episodes, float).astype(jnp.float32)
+    return UCBVIState(
+        Counts(zeros, jnp.zeros((*shape, problem.width), jnp.int32), zeros, zeros),
+        jnp.ones(shape, jnp.float32),
+        jnp.asarray(params["bonus_scale"]).astype(jnp.float32),
+        jnp.float32(np.log(5 * np.prod(shape))) + 2 * jnp.log(episodes),  # T^2 may overflow
     )
-    return UCBVIState(model, jnp.ones(shape, real), jnp.asarray(params["bonus_scale"], real), log_term)
 
 
 def act(state: UCBVIState, key: Array) -> Array:
@@ -128,83 +118,132 @@ def act(state: UCBVIState, key: Array) -> Array:
     return jnp.concatenate([jnp.zeros_like(action[:, :1]), action], axis=1)
 
 
-def _count(model: Model, feedback: SemiBanditFeedback) -> Model:
-    """The model after one more episode. Dense one-hot updates: scatters over lanes are slow."""
-    _, num_actions, width = model.visits.shape[:3]
-    lanes = (1,) * (model.visits.ndim - 3)
-    actions = jnp.arange(num_actions, dtype=jnp.int32).reshape(1, -1, 1, *lanes)
-    levels = jnp.arange(1, width + 1, dtype=jnp.int32)
-    here = (feedback.actions[:, None, None] == actions) & (
-        feedback.levels[:, None, None] == levels.reshape(1, 1, -1, *lanes)
-    )
-    moved = feedback.next_levels[:, None, None, None] == levels.reshape(1, 1, 1, -1, *lanes)
-    term = feedback.rewards.astype(model.rewards.dtype)[:, None, None] - model.lost
-    rewards = model.rewards + term
-    return Model(
-        visits=model.visits + here.astype(jnp.int32),
-        moves=model.moves + (here[:, :, :, None] & moved).astype(jnp.int32),
-        rewards=jnp.where(here, rewards, model.rewards),
-        lost=jnp.where(here, (rewards - model.rewards) - term, model.lost),
-    )
+@cache
+def _update(monotone: bool, bonus: str):
+    """The update of a variant; the same object on every call, so that equal learners share compilations."""
+    hoeffding = bonus == "hoeffding"
+    model, lookahead = (_hoeffding_model, _hoeffding) if hoeffding else (_bernstein_model, _bernstein)
 
-
-def _plan_hoeffding(model: Model, scale: Array, log_term: Array, ceiling: Array | None) -> Array:
-    """Q with the Hoeffding bonus, [H, A, k, *lanes]."""
-    inverse = 1 / jnp.maximum(model.visits, 1).astype(model.rewards.dtype)
-    # Optimism for the unvisited: an immediate reward of 1 that the clipping keeps at 1.
-    bonus = scale * jnp.sqrt(log_term)
-    known = model.rewards * inverse + bonus[None, None, None] * jnp.sqrt(inverse)
-    reward = jnp.where(model.visits > 0, known, 1)
-
-    def lookahead(stage, tail):
-        reward, moves, inverse = stage
-        return reward + inverse * _expected(moves, tail)
-
-    return _backward(lookahead, (reward, model.moves, inverse), ceiling, reward[0, 0])
-
-
-def _plan_bernstein(model: Model, scale: Array, log_term: Array, ceiling: Array | None) -> Array:
-    """Q with the Bernstein bonus, [H, A, k, *lanes]."""
-    horizon, num_actions, width = model.visits.shape[:3]
-    real = model.rewards.dtype
-    inverse = 1 / jnp.maximum(model.visits, 1).astype(real)
-    mean = jnp.clip(model.rewards * inverse, 0, 1)
-    term, scale = log_term[None, None], scale[None, None]
-    # How little is known of each next state; nothing is unknown after the last stage.
-    arrivals = jnp.maximum(jnp.sum(model.visits, axis=1), 1).astype(real)
-    factor = (1e4 * horizon * width**2 * num_actions * log_term**2)[None, None]
-    doubt = jnp.minimum(factor / arrivals, 1)
-    doubt = jnp.concatenate([doubt[1:], jnp.zeros_like(doubt[:1])])
-
-    def lookahead(stage, tail):
-        visits, moves, inverse, mean, doubt = stage
-        value = inverse * _expected(moves, tail)
-        variance = jnp.maximum(inverse * _expected(moves, tail**2) - value**2, 0)
-        bonus = (
-            jnp.sqrt(8 * term * variance * inverse)
-            + jnp.sqrt(8 * term * mean * (1 - mean) * inverse)
-            + 14 / 3 * term * inverse
-            + jnp.sqrt(8 * inverse * inverse * _expected(moves, doubt))
-        )
-        return jnp.where(visits > 0, mean + value + scale * bonus, 1)
-
-    return _backward(lookahead, (model.visits, model.moves, inverse, mean, doubt), ceiling, mean[0, 0])
-
-
-def _expected(moves: Array, values: Array) -> Array:
-    """sum_s moves[a, l, s] values[s] at one stage, [A, k, *lanes]: N times the expected value of the next level."""
-    terms = [moves[:, :, s].astype(values.dtype) * values[s][None, None] for s in range(values.shape[0])]
-    return reduce(jnp.add, terms)
-
-
-def _backward(lookahead, stages: Any, ceiling: Array | None, like: Array) -> Array:
-    """Backward induction over the stages with Q = min(1, lookahead, ceiling); Q as [H, A, k, *lanes]."""
-
-    def back(tail, stage):
-        stage, ceiling = stage
+    @separate
+    def clipped(tail, stage, ceiling):
         q = jnp.minimum(lookahead(stage, tail), 1)
-        if ceiling is not None:
-            q = jnp.minimum(q, ceiling)
-        return reduce(jnp.maximum, [q[a] for a in range(q.shape[0])]), q
+        return q if ceiling is None else jnp.minimum(q, ceiling)
 
-    return jax.lax.scan(back, jnp.zeros_like(like), (stages, ceiling), reverse=True)[1]
+    def back(tail, inputs):
+        q = clipped(tail, *inputs)
+        return reduce(jnp.maximum, list(q)), q
+
+    def update(state: UCBVIState, policy: Array, feedback: SemiBanditFeedback) -> UCBVIState:
+        del policy
+        counts = _count(state.counts, feedback)
+        stages = model(counts, state.scale, state.log_term)
+        last = jnp.zeros_like(state.q[0, 0])
+        _, q = jax.lax.scan(back, last, (stages, state.q if monotone else None), reverse=True)
+        return state._replace(counts=counts, q=q)
+
+    return update
+
+
+def _count(counts: Counts, feedback: SemiBanditFeedback) -> Counts:
+    """The counts after one more episode."""
+    _, num_actions, width = counts.visits.shape[:3]
+    lanes = (1,) * (counts.visits.ndim - 3)
+    entry, target, reward = _visited(feedback, jnp.int32(width))
+    entries = jnp.arange(num_actions * width, dtype=jnp.int32).reshape(1, num_actions, width, *lanes)
+    levels = jnp.arange(width, dtype=jnp.int32).reshape(1, 1, 1, width, *lanes)
+    here = entry[:, None, None] == entries
+    moved = here[:, :, :, None] & (target[:, None, None, None] == levels)
+    fraction = counts.fraction + jnp.where(here, reward[:, None, None], 0)
+    return Counts(
+        counts.visits + here.astype(jnp.int32),
+        counts.moves + moved.astype(jnp.int32),
+        counts.whole + (fraction >> FRACTION_BITS),
+        fraction & (2**FRACTION_BITS - 1),
+    )
+
+
+@separate
+def _visited(feedback: SemiBanditFeedback, width: Array) -> tuple[Array, Array, Array]:
+    """int32 [H, *lanes] each: the entry a k + (l-1) visited (-1: level 0), next level - 1, reward times 2^30."""
+    entry = jnp.where(feedback.levels > 0, feedback.actions * width + feedback.levels - 1, -1)
+    # Rewards lie in [0, 1]; the clip only keeps a careless one from overflowing the integers.
+    reward = jnp.clip(feedback.rewards.astype(jnp.float32), 0, 1)
+    return entry, feedback.next_levels - 1, jnp.round(reward * 2**FRACTION_BITS).astype(jnp.int32)
+
+
+@separate
+def _inverse(visits: Array) -> Array:
+    """1 / N, and 1 where N = 0."""
+    return 1 / jnp.maximum(visits, 1).astype(jnp.float32)
+
+
+def _mean_reward(counts: Counts, inverse: Array) -> Array:
+    fraction = counts.fraction.astype(jnp.float32) * 2.0**-FRACTION_BITS
+    return (counts.whole.astype(jnp.float32) + fraction) * inverse
+
+
+def _surprise(visits: Array) -> Array:
+    """1 where N = 0, to be added to the reward: clipped at 1, Q is then 1."""
+    return (visits == 0).astype(jnp.float32)
+
+
+def _next_value(moves: Array, inverse: Array, values: Array) -> Array:
+    """sum_s p(s | l, a) values[s] at one stage, [A, k, *lanes]; ``values`` [k, *lanes]."""
+    terms = [moves[:, :, s].astype(jnp.float32) * values[s][None, None] for s in range(values.shape[0])]
+    return inverse * reduce(jnp.add, terms)
+
+
+@separate
+def _hoeffding_reward(counts: Counts, inverse: Array, scale: Array, log_term: Array) -> Array:
+    factor = scale * jnp.sqrt(log_term)
+    bonus = factor[None, None, None] * jnp.sqrt(inverse)
+    return _mean_reward(counts, inverse) + bonus + _surprise(counts.visits)
+
+
+def _hoeffding_model(counts: Counts, scale: Array, log_term: Array):
+    """What backward induction reads: optimistic rewards, next levels and 1 / N, per stage."""
+    inverse = _inverse(counts.visits)
+    return _hoeffding_reward(counts, inverse, scale, log_term), counts.moves, inverse
+
+
+def _hoeffding(stage, tail: Array) -> Array:
+    """r + p V + b at one stage, [A, k, *lanes]."""
+    reward, moves, inverse = stage
+    return reward + _next_value(moves, inverse, tail)
+
+
+@separate
+def _bernstein_reward(counts: Counts, inverse: Array, scale: Array, log_term: Array) -> Array:
+    """The reward and the part of its bonus that does not depend on V."""
+    scale, term = scale[None, None, None], log_term[None, None, None]
+    mean = jnp.clip(_mean_reward(counts, inverse), 0, 1)
+    bonus = jnp.sqrt(8 * term * mean * (1 - mean) * inverse) + 14 / 3 * term * inverse
+    return mean + scale * bonus + _surprise(counts.visits)
+
+
+@separate
+def _doubt(visits: Array, log_term: Array) -> Array:
+    """min(100^2 H k^2 A L^2 / N'_{i+1}(s), 1) as [H, k, *lanes]; 0 at the last stage: V is known after it."""
+    horizon, num_actions, width = visits.shape[:3]
+    arrivals = jnp.maximum(reduce(jnp.add, [visits[1:, a] for a in range(num_actions)]), 1)
+    factor = 1e4 * horizon * width**2 * num_actions * log_term**2
+    doubt = jnp.minimum(factor[None, None] / arrivals.astype(jnp.float32), 1)
+    return jnp.concatenate([doubt, jnp.zeros_like(log_term, shape=(1, width, *log_term.shape))])
+
+
+def _bernstein_model(counts: Counts, scale: Array, log_term: Array):
+    inverse = _inverse(counts.visits)
+    reward = _bernstein_reward(counts, inverse, scale, log_term)
+    constants = (jnp.broadcast_to(x[None], (reward.shape[0], *x.shape)) for x in (scale, log_term))
+    return reward, counts.moves, inverse, _doubt(counts.visits, log_term), *constants
+
+
+def _bernstein(stage, tail: Array) -> Array:
+    """r + p V + b at one stage, [A, k, *lanes]."""
+    reward, moves, inverse, doubt, scale, log_term = stage
+    value = _next_value(moves, inverse, tail)
+    variance = jnp.maximum(_next_value(moves, inverse, tail**2) - value**2, 0)
+    bonus = jnp.sqrt(8 * log_term[None, None] * variance * inverse) + jnp.sqrt(
+        8 * inverse * _next_value(moves, inverse, doubt)
+    )
+    return reward + value + scale[None, None] * bonus

@@ -89,7 +89,7 @@ class BlockRunner(Runner):
         with x64():
             state = jax.tree.map(jnp.asarray, carry["state"])
             world = self.world
-            following, gap = jax.jit(partial(_final, self.rules.blocks))(world, state)
+            following, gap = _final(self.rules.blocks, world, state)
             found = {
                 "regret": np.asarray(carry["curve"]),
                 "final_gap": np.asarray(gap),
@@ -111,6 +111,7 @@ def _advance(form, world, keys, points, num_episodes, steps, progress):
     return (blocks.advance(form, world, keys, points, num_episodes, steps, progress),)
 
 
+@partial(jax.jit, static_argnames=("form",))
 def _final(form, world, state):
     """The policy that would be played next and its regret per episode, lanes first."""
 

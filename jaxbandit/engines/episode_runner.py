@@ -60,12 +60,24 @@ class EpisodeRunner(Runner):
             full = np.broadcast_to(np.asarray(leaf)[:, None], (*lanes, *leaf.shape[1:]))
             return np.ascontiguousarray(np.moveaxis(full, (0, 1), (-2, -1)) if self.rules.lanes_last else full)
 
+        state = jax.tree.map(spread, self.first_state())
+        self._check(_next_policy(self.rules, state, self.keys))
         return {
             "episode": np.int64(0),
-            "state": jax.tree.map(spread, self.first_state()),
+            "state": state,
             "total": np.zeros(lanes),
             "curve": np.full((*lanes, self.points.size), np.nan),
         }
+
+    def _check(self, policy: Any) -> None:
+        """Actions are table indices here: one out of range would read another state's row without any error."""
+        if jnp.issubdtype(policy.dtype, jnp.integer):
+            actions = np.asarray(policy)
+            if actions.min() < 0 or actions.max() >= self.sizes.num_actions:
+                raise ValueError(
+                    f"learner {self.rules.name!r}: actions {actions.min()}..{actions.max()}; "
+                    f"accepted: 0..{self.sizes.num_actions - 1} in this MDP"
+                )
 
     def step(self, carry: Carry) -> Carry:
         """One chunk. The float64 sums are taken strictly in order, so they do not depend on the chunks."""
@@ -91,9 +103,8 @@ class EpisodeRunner(Runner):
 
     def result(self, carry: Carry) -> dict[str, np.ndarray]:
         """Curves and diagnostics, lanes first."""
-        act, _ = episodes.lane_functions(self.rules)
         state = jax.tree.map(jnp.asarray, carry["state"])
-        policy = jax.jit(act)(state, self.keys)
+        policy = _next_policy(self.rules, state, self.keys)
         if jnp.issubdtype(policy.dtype, jnp.integer):
             gap = episodes.deterministic_regret(self.world, policy[None])[0]
             actions = np.moveaxis(np.asarray(policy, np.float64), (-2, -1), (0, 1))
@@ -107,3 +118,9 @@ class EpisodeRunner(Runner):
             for name, value in jax.vmap(jax.vmap(self.rules.report))(state).items():
                 found[name] = np.asarray(value, np.float64)
         return found
+
+
+@partial(jax.jit, static_argnames=("rules",))
+def _next_policy(rules, state, keys):
+    """The policies of the next episode in all lanes; compiled once per learner and shape, not once per runner."""
+    return episodes.lane_functions(rules)[0](state, keys)

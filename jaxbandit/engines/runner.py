@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -64,7 +65,7 @@ class Runner:
         """The carry before the first episode."""
         raise TypeError("start belongs to an engine's runner")
 
-    def first_state(self, problem_policy: Array | None = None) -> Any:
+    def first_state(self) -> Any:
         """The learner's state before the first episode, leaves [G, ...], without seeds."""
         needs = self.rules.needs
         mdps = self.mdps
@@ -72,15 +73,12 @@ class Runner:
         if "rank" in needs and rank is None:
             raise ValueError(f"learner {self.rules.name!r} needs an ordered MDP (one with a rank); this one has none")
         best = jax.vmap(planning.optimal)(mdps)[1] if "optimal_policy" in needs else None
-        H, k, A = mdps.horizon, mdps.width, mdps.num_actions
-
-        def init(params, rank, best):
-            return self.rules.init(Problem(H, k, A, float(self.num_episodes), rank, best), params)
-
-        axes = ({name: 0 for name in self.params}, None if rank is None else 0, None if best is None else 0)
         real = jnp.result_type(float)
-        params = {name: jnp.asarray(value, real) for name, value in self.params.items()}
-        return jax.jit(jax.vmap(init, axes, axis_size=self.groups))(params, rank, best)
+        params = {name: _leaf(value, real) for name, value in self.params.items()}
+        sizes = (mdps.horizon, mdps.width, mdps.num_actions)
+        return _first_states(
+            self.rules.init, sizes, self.groups, jnp.asarray(self.num_episodes, real), params, rank, best
+        )
 
     def execute(self, name: Any, function: Callable, args: tuple, in_lanes: tuple, out_lanes: Any) -> Any:
         """Runs ``function(*args)`` compiled once per shape, on all devices, and keeps the time.
@@ -122,6 +120,22 @@ class Runner:
         outputs = tuple(specs(value, axis) for value, axis in zip(shapes, out_lanes, strict=True))
         program = jax.jit(shard_map(function, mesh, inputs, outputs))
         return program.lower(*args).compile()
+
+
+def _leaf(value: Array, real: Any) -> jax.Array:
+    """A hyper-parameter as an array: reals in the precision of the engine, whole numbers (a table of actions) kept."""
+    return jnp.asarray(value, jnp.int32 if jnp.issubdtype(np.asarray(value).dtype, jnp.integer) else real)
+
+
+@partial(jax.jit, static_argnames=("init", "sizes", "groups"))
+def _first_states(init, sizes: tuple[int, int, int], groups: int, num_episodes, params, rank, best):
+    """The learner's first state for every group; compiled once per learner and shape, not once per runner."""
+
+    def one(params, rank, best):
+        return init(Problem(*sizes, num_episodes, rank, best), params)
+
+    axes = ({name: 0 for name in params}, None if rank is None else 0, None if best is None else 0)
+    return jax.vmap(one, axes, axis_size=groups)(params, rank, best)
 
 
 def one_hot_actions(policy: np.ndarray) -> np.ndarray:

@@ -17,18 +17,17 @@ import math
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 _SPREAD = math.sqrt(2 / math.e)
 _MARGIN = 1.5 - math.sqrt(3 / math.e)
-_SMALL = 16
-# log x! - [(x + 1/2) log(x + 1) - (x + 1) + log(2 pi) / 2] for x < 16, where Stirling's series is not exact enough.
-_CORRECTION = np.array(
-    [
-        math.lgamma(x + 1) - ((x + 0.5) * math.log(x + 1) - (x + 1) + 0.5 * math.log(2 * math.pi))
-        for x in range(_SMALL)
-    ]
-)
+# z mu(z) as a polynomial in 1/z, where mu(z) = log Gamma(z) - (z - 1/2) log z + z - log(2 pi)/2 is what Stirling's formula
+# leaves out: Chebyshev interpolation on 1 <= z < infinity, error of mu below 2e-12. No table, so that the code vectorises.
+_CORRECTION = (
+    0.0833333333311677, 7.3115100538683167e-10, -0.0027778184802921078, 8.8373620918437923e-07,
+    0.00078382094597741528, 6.3220755773408626e-05, -0.00084029913487226892, 0.00054292809865908549,
+    0.00040665153822453157, -0.00094957822686648422, 0.00073720380358444819, -0.00028461141047191383,
+    4.5731108272263293e-05,
+)  # fmt: skip
 
 
 def attempt(n: jax.Array, p: jax.Array, u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -50,18 +49,23 @@ def log_ratio(n: jax.Array, p: jax.Array, x: jax.Array, m: jax.Array) -> jax.Arr
     step = x - m
     return (
         step * jnp.log(p * (n - m + 1) / ((1 - p) * (x + 1)))
-        - (m + 0.5) * jnp.log1p(step / (m + 1))
-        + (n - x + 0.5) * jnp.log1p(step / (n - x + 1))
+        - (m + 0.5) * _log1p(step / (m + 1))
+        + (n - x + 0.5) * _log1p(step / (n - x + 1))
         + (_correction(m) - _correction(x))
         + (_correction(n - m) - _correction(n - x))
     )
 
 
+def _log1p(y: jax.Array) -> jax.Array:
+    """log(1 + y) to a few units in the last place for y > -1; twice as fast here as jnp.log1p."""
+    w = 1 + y
+    return jnp.where(w == 1, y, jnp.log(w) * (y / jnp.where(w == 1, 1, w - 1)))
+
+
 def _correction(x: jax.Array) -> jax.Array:
-    """What Stirling's formula for log x! leaves out."""
+    """What Stirling's formula for log x! leaves out: mu(x + 1)."""
     inverse = 1 / (x + 1)
-    square = inverse * inverse
-    series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680))))
-    table = jnp.asarray(_CORRECTION)
-    small = table.at[jnp.minimum(x, _SMALL - 1).astype(jnp.int32)].get(mode="promise_in_bounds")
-    return jnp.where(x < _SMALL, small, series)
+    value = jnp.full_like(x, _CORRECTION[-1])
+    for coefficient in _CORRECTION[-2::-1]:
+        value = value * inverse + coefficient
+    return value * inverse

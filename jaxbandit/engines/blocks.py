@@ -82,24 +82,30 @@ def splits(policy: Array, prob: Array) -> tuple[jax.Array, jax.Array]:
 
 
 class Push(NamedTuple):
-    """Where each arm stands; N arms, and the last draw not yet acted on."""
+    """Where each of N arms stands; ``drawn`` is not yet acted on."""
 
     stage: Array
     """int32 [N]; H when the arm is finished."""
     level: Array
+    """int32 [N]."""
     outcome: Array
+    """int32 [N]: the outcome whose count is being drawn."""
     left: Array
     """float64 [N]: episodes at (level, stage) not yet assigned to an outcome."""
     here: Array
-    """float64 [k+1, N]: episodes at each level of the stage (levels already pushed on are 0)."""
+    """float64 [k+1, N]: episodes at each level of the stage."""
     there: Array
     """float64 [k+1, N]: episodes at each level of the next stage."""
+    waiting: Array
+    """int [N]: bit l is set while level l of the stage has episodes to be pushed on."""
+    arrived: Array
+    """int [N]: bit l is set when level l of the next stage has episodes."""
     total: Array
     """float64 [N]: sum of rewards."""
+    drawn: Array
+    """float64 [N]: the last draw, or -1 if it was rejected."""
     tries: Array
     """uint32 []: iterations, the counter of the random words."""
-    drawn: Array
-    """float64 [N]: result of the last draw, or -1 if it was rejected."""
 
 
 def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[Array, Array]) -> jax.Array:
@@ -109,105 +115,153 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[A
     """
     G, S, B = episodes.shape
     _, H, levels, _, U = outcomes.prob.shape
-    chance, following = splits(blocks.policy, outcomes.prob[:, None])
-    at_stage = jnp.take_along_axis(outcomes.prob[:, None], blocks.stage[:, :, None, None, None, None], axis=2)
-    row_chance, row_following = splits(blocks.rows, at_stage)
-    # Tables of a lane: H rows of the shared policy, then the B rows of the arms.
-    chance = jnp.concatenate([chance, row_chance], 2).reshape(-1)
-    following = jnp.concatenate([following, row_following], 2).reshape(-1)
-    reward, target = outcomes.reward.reshape(-1), outcomes.next_level.reshape(-1)
-
     N = G * S * B
+    whole = jnp.int32 if levels < 32 else jnp.int64
+    chance, code = _tables(outcomes, blocks)
+    reward = outcomes.reward.reshape(-1)
     lane = jnp.repeat(jnp.arange(G * S, dtype=jnp.int32), B)
     group = jnp.repeat(jnp.arange(G, dtype=jnp.int32), S * B)
     arm = jnp.tile(jnp.arange(B, dtype=jnp.int32), G * S)
     own = jnp.repeat(blocks.stage.reshape(-1), B)
     key = fold_in(tuple(jnp.repeat(k.reshape(-1), B) for k in keys), arm.astype(jnp.uint32))
+    index = jnp.arange(levels, dtype=jnp.int32)[:, None]
 
-    def look(table, index):
-        return table.at[index].get(mode="promise_in_bounds")
+    def look(table, where):
+        return table.at[where].get(mode="promise_in_bounds")
 
-    def state_of(stage, level, outcome):
-        """Index of (stage, level, outcome) in the lane's tables and in the group's."""
-        stage = jnp.minimum(stage, H - 1)
-        row = jnp.where(stage == own, H + arm, stage)
-        mine = ((lane * (H + B) + row) * levels + level) * U + outcome
-        theirs = ((group * H + stage) * levels + level) * U + outcome
-        return mine, theirs
+    def of_lane(p: Push):
+        stage = jnp.minimum(p.stage, H - 1)
+        return ((lane * (H + B) + jnp.where(stage == own, H + arm, stage)) * levels + p.level) * U + p.outcome
 
-    def highest(counts):
-        """The highest level 1..k with a positive count, or 0."""
-        level = jnp.zeros(N, jnp.int32)
-        for l in range(1, levels):
-            level = jnp.where(counts[l] > 0, l, level)
-        return level
-
-    def at(counts, level):
-        value = jnp.zeros(N)
-        for l in range(1, levels):
-            value = jnp.where(level == l, counts[l], value)
-        return value
-
-    level_index = jnp.arange(levels, dtype=jnp.int32)[:, None]
-
-    def enter(p: Push) -> Push:
-        """Steps to the next level with episodes in it (or the next stage, or the end) and to its first possible outcome."""
-        stay = highest(p.here) > 0
-        here = jnp.where(stay[None], p.here, p.there)
-        there = jnp.where(stay[None], p.there, 0)
-        stage = p.stage + jnp.where(stay, 0, 1)
-        level = highest(here)
-        stage = jnp.where(level == 0, H, stage).astype(jnp.int32)
-        left = at(here, level)
-        mine, _ = state_of(stage, level, 0)
-        first = jnp.where(look(chance, mine) > 0, 0, look(following, mine))
-        here = jnp.where(level_index == level[None], 0, here)
-        return p._replace(stage=stage, level=level, outcome=first, left=left, here=here, there=there)
-
-    def act_on(p: Push) -> Push:
-        """Moves the drawn episodes on, and the rest too if only one outcome is possible for them."""
-        mine, theirs = state_of(p.stage, p.level, p.outcome)
-        after = look(following, mine)
-        mine_after, theirs_after = state_of(p.stage, p.level, after)
-        rest = p.left - p.drawn
-        certain = (look(chance, mine_after) == 1) & (after != p.outcome)
-        tail = jnp.where(certain, rest, 0)
-        total = p.total + p.drawn * look(reward, theirs) + tail * look(reward, theirs_after)
-        there = p.there + jnp.where(level_index == look(target, theirs)[None], p.drawn[None], 0)
-        there = there + jnp.where(level_index == look(target, theirs_after)[None], tail[None], 0)
-        on = p._replace(total=total, there=there, left=rest - tail, outcome=after)
-        entered = enter(on)
-        over = on.left == 0
-        pick = lambda x, y: jnp.where(over if x.ndim == 1 else over[None], x, y)  # noqa: E731
-        new = jax.tree.map(pick, entered._replace(tries=on.level, drawn=on.left), on._replace(tries=on.level, drawn=on.left))
+    def moves(p: Push):
+        """What the last draw moves: the state's code, the episodes, the rest of them if it is certain, and the pay."""
+        packed = look(code, of_lane(p))
         good = (p.drawn >= 0) & (p.stage < H)
-        pick = lambda x, y: jnp.where(good if x.ndim == 1 else good[None], x, y)  # noqa: E731
-        new = jax.tree.map(pick, new, p._replace(tries=p.level, drawn=p.left))
-        return new._replace(tries=p.tries, drawn=p.drawn)
+        moved = jnp.where(good, p.drawn, 0)
+        rest = jnp.where(good & (_certain(packed) == 1), p.left - p.drawn, 0)
+        state = ((group * H + jnp.minimum(p.stage, H - 1)) * levels + p.level) * U
+        pay = moved * look(reward, state + p.outcome) + rest * look(reward, state + _following(packed))
+        return packed, moved, rest, pay
 
-    def draw(p: Push) -> jax.Array:
-        """One attempt at the pending binomial of every arm."""
-        mine, _ = state_of(p.stage, p.level, p.outcome)
-        chances = look(chance, mine)
+    def enter(p: Push) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Where an arm with nothing left goes: (whether to the next stage, level, the waiting levels)."""
+        leave = p.waiting == 0
+        waiting = jnp.where(leave, p.arrived, p.waiting)
+        level = (waiting.dtype.itemsize * 8 - 1) - jax.lax.clz(waiting | 1)
+        return leave, level.astype(jnp.int32), waiting & ~(jnp.ones_like(waiting) << level)
+
+    def draw(p: Push, chances: Array) -> jax.Array:
+        """One attempt at the pending count of every arm; free of look-ups, so that it vectorises."""
         counter = jnp.full(N, p.tries * jnp.uint32(2))
         u = unit_float64(*threefry(key, (jnp.zeros_like(counter), counter)))
         v = unit_float64(*threefry(key, (jnp.zeros_like(counter), counter + jnp.uint32(1))))
-        sure = chances >= 1
+        sure = (chances >= 1) | (chances <= 0)
         accepted, x = binomial.attempt(jnp.maximum(p.left, 1), jnp.where(sure, 0.5, chances), u, v)
-        return jnp.where(sure, p.left, jnp.where(accepted, x, -1.0))
+        return jnp.where(sure, p.left * chances, jnp.where(accepted, x, -1.0))
+
+    def bit(level, there):
+        return jnp.where(there > 0, jnp.ones_like(level, whole) << level.astype(whole), 0)
 
     def body(p: Push) -> Push:
-        # The draw is the last thing of an iteration and acted on in the next, so that XLA computes it once.
-        p = act_on(p)
-        return p._replace(drawn=draw(p), tries=p.tries + jnp.uint32(1))
+        # Each part is computed once and stored: a conditional is the one border that XLA does not fuse across.
+        busy = p.tries < jnp.uint32(2**31)
+        packed, moved, rest, pay = _stored(busy, moves, p)
+        to, rest_to = _target(packed), _rest_target(packed)
+        there = p.there + jnp.where(index == to[None], moved[None], 0)
+        there = there + jnp.where(index == rest_to[None], rest[None], 0)
+        p = p._replace(
+            left=p.left - moved - rest,
+            there=there,
+            # Level 0 pays nothing and goes nowhere: its bit is never set.
+            arrived=p.arrived | ((bit(to, moved) | bit(rest_to, rest)) & ~jnp.ones((), whole)),
+            total=p.total + pay,
+            outcome=jnp.where(p.drawn >= 0, _following(packed), p.outcome),
+        )
+        leave, level, waiting = _stored(busy, enter, p)
+        over = (p.left == 0) & (p.stage < H)
+        leave = over & leave
+        here = jnp.where(leave[None], p.there, p.here)
+        stage = jnp.where(over & (level == 0), H, p.stage + leave.astype(jnp.int32)).astype(jnp.int32)
+        p = p._replace(
+            stage=stage,
+            level=jnp.where(over, level, p.level),
+            outcome=jnp.where(over, 0, p.outcome),
+            left=jnp.where(over, _at(here, level), p.left),
+            here=here,
+            there=jnp.where(leave[None], 0, p.there),
+            waiting=jnp.where(over, waiting, p.waiting),
+            arrived=jnp.where(leave, 0, p.arrived),
+        )
+        chances = _stored(busy, lambda p: look(chance, of_lane(p)), p)
+        return p._replace(drawn=draw(p, chances), tries=p.tries + jnp.uint32(1))
 
     zero, none = jnp.zeros(N), jnp.zeros(N, jnp.int32)
-    start = jnp.repeat(outcomes.start, S * B)[None]
-    begin = jnp.where(level_index == start, episodes.reshape(1, -1), 0.0)
-    p = Push(none, none, none, zero, begin, jnp.zeros((levels, N)), zero, jnp.uint32(0), zero - 1)
-    p = enter(p._replace(stage=none))
-    p = p._replace(drawn=draw(p), tries=jnp.uint32(1))
+    start = jnp.repeat(outcomes.start, S * B)
+    number = episodes.reshape(-1)
+    empty = jnp.zeros((levels, N))
+    stage = jnp.where(number > 0, 0, H).astype(jnp.int32)
+    off = jnp.zeros(N, whole)
+    p = Push(stage, start, none, number, empty, empty, off, off, zero, zero, jnp.uint32(0))
+    p = p._replace(drawn=draw(p, look(chance, of_lane(p))), tries=jnp.uint32(1))
     return jax.lax.while_loop(lambda p: jnp.any(p.stage < H), body, p).total.reshape(G, S, B)
+
+
+def _tables(outcomes: Outcomes, blocks: Blocks) -> tuple[jax.Array, jax.Array]:
+    """Flat tables [G, S, H + B, k+1, U]: the shared policy's H rows, then the B rows of the arms.
+
+    The chances of `splits`, and a code of four fields of a byte: the outcome's level, the following outcome, whether that
+    one is certain (the last possible), and its level.
+    """
+    at_stage = jnp.take_along_axis(outcomes.prob[:, None], blocks.stage[:, :, None, None, None, None], axis=2)
+    row_to = jnp.take_along_axis(outcomes.next_level[:, None], blocks.stage[:, :, None, None, None], axis=2)
+    tables = []
+    for policy, prob, to in (
+        (blocks.policy, outcomes.prob[:, None], outcomes.next_level[:, None]),
+        (blocks.rows, at_stage, row_to),
+    ):
+        chance, following = splits(policy, prob)
+        to = jnp.broadcast_to(to, chance.shape)
+        own = jnp.arange(chance.shape[-1], dtype=jnp.int32)
+        certain = (jnp.take_along_axis(chance, following, -1) >= 1) & (following != own)
+        rest_to = jnp.take_along_axis(to, following, -1)
+        code = to | (following << 8) | (certain.astype(jnp.int32) << 16) | (rest_to << 17)
+        tables.append((chance, code))
+    (chance, code), (row_chance, row_code) = tables
+    return (
+        jnp.concatenate([chance, row_chance], 2).reshape(-1),
+        jnp.concatenate([code, row_code], 2).reshape(-1),
+    )
+
+
+def _target(code: Array) -> jax.Array:
+    return code & 255
+
+
+def _following(code: Array) -> jax.Array:
+    return (code >> 8) & 255
+
+
+def _certain(code: Array) -> jax.Array:
+    return (code >> 16) & 1
+
+
+def _rest_target(code: Array) -> jax.Array:
+    return code >> 17
+
+
+def _at(counts: Array, level: Array) -> jax.Array:
+    """counts[level] for counts [k+1, N]; 0 at level 0."""
+    value = jnp.zeros(level.shape, counts.dtype)
+    for l in range(1, counts.shape[0]):
+        value = jnp.where(level == l, counts[l], value)
+    return value
+
+
+def _stored(true: Array, function, p: Push):
+    """function(p), behind a branch that is always taken, so that its results are stored and not computed again."""
+    shapes = jax.eval_shape(function, p)
+    nothing = lambda p: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)  # noqa: E731
+    return jax.lax.cond(true, function, nothing, p)
 
 
 class World(NamedTuple):

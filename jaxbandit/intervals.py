@@ -253,6 +253,6 @@ def accept(argument: str, value: Any, accepted: Sequence[Any]) -> None:
     """
     if value in accepted:
         return
-    near = difflib.get_close_matches(str(value), [str(a) for a in accepted], n=2, cutoff=0.5)
+    near = difflib.get_close_matches(str(value), [str(a) for a in accepted], n=2, cutoff=0.6)
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     raise ValueError(f"{argument}: {value!r}; {hint}accepted: {', '.join(map(str, accepted))}")

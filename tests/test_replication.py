@@ -114,7 +114,7 @@ def test_errors_name_what_is_accepted(ds, grid):
             lambda: replicates(ds, "Expref", "I1"),
             "learner: 'Expref'; did you mean 'ExpRef'\\? accepted: ExpRef, UCB-VI",
         ),
-        (lambda: replicates(ds, "ExpRef", "I3"), "instance: 'I3'; did you mean 'I1'"),
+        (lambda: replicates(ds, "ExpRef", "I3"), "instance: 'I3'; accepted: I1, I2/0, I2/1"),
         (lambda: replicates(ds, "ExpRef", family="I2/0"), "family: 'I2/0'; did you mean 'I2'"),
         (lambda: replicates(ds, "ExpRef"), "family: not given; accepted: one of I1, I2"),
         (lambda: replicates(ds, "ExpRef", "I1", "I1"), "accepted: one of the two"),

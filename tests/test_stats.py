@@ -82,7 +82,7 @@ def test_final_table_counts_seeds_or_instances(ds):
     expected = stats.mean_interval(ds["regret"].values[1, 0, :, -1])
     np.testing.assert_allclose((rows[1].mean, rows[1].low, rows[1].high), expected[:3])
     assert [r.family for r in stats.final_table(ds, ["UCB-VI"], ["I2"])] == ["I2"]
-    with pytest.raises(ValueError, match="family: 'I3'; did you mean"):
+    with pytest.raises(ValueError, match="family: 'I3'; accepted: I1, I2"):
         stats.final_table(ds, panels=["I3"])
 
 

@@ -1,0 +1,207 @@
+"""Regret figures: one panel, a grid of panels, and regret against a parameter.
+
+Every function draws into the axes it is given or makes a figure, needs no display, and returns a `Drawn` with
+the figure, the axes and the bands that were drawn. `jaxbandit.replication` says what the replicates are; the
+figure names them, their number and the kind of band.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandit.figures import (
+    FORMATS,
+    GREY,
+    NOTE_SIZE,
+    TEXT_SIZE,
+    TICK_SIZE,
+    Drawn,
+    figure_of,
+    heading,
+    label_ends,
+    new_figure,
+    number_axis,
+    save_figure,
+)
+from jaxbandit.intervals import accept
+from jaxbandit.parameter_plot import plot_parameter
+from jaxbandit.regret_panel import Look, caption, count, draw_panel
+from jaxbandit.replication import families
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from xarray import Dataset
+
+__all__ = ["FORMATS", "Drawn", "plot_panels", "plot_parameter", "plot_regret", "save_figure"]
+
+LABELS = ("direct", "legend", "none")
+Bounds = Mapping[str, Callable[[np.ndarray], Any] | Any]
+
+
+def plot_regret(
+    ds: Dataset,
+    learners: Sequence[str] | None = None,
+    instance: str | None = None,
+    family: str | None = None,
+    *,
+    kind: str = "t",
+    level: float | None = None,
+    scale: str = "linear",
+    bounds: Bounds | None = None,
+    slope_guides: Sequence[float] | None = None,
+    phases: bool = True,
+    parameters: Sequence[int] | None = None,
+    labels: str = "direct",
+    title: str | None = None,
+    size: tuple[float, float] = (4.6, 3.1),
+    key: Any = 0,
+    ax: Axes | None = None,
+) -> Drawn:
+    """Cumulative regret of several learners with bands, in one panel.
+
+    Args:
+        ds: the Dataset of a sweep. If it has several families and none is chosen, `plot_panels` draws them
+            all.
+        learners: names, default all.
+        instance: one instance (its seeds are the replicates) or the name of a family, or
+        family: a family (with several instances, these are the replicates).
+        kind: "t", "bootstrap", "simultaneous" or "quantile"; see `jaxbandit.intervals`.
+        level: default 0.95, and 0.8 for "quantile".
+        scale: "linear" or "loglog".
+        bounds: label -> function of the episodes, or array over ``ds.episode``; drawn in grey.
+        slope_guides: exponents such as (0.5, 1), only with "loglog".
+        phases: short marks on the x axis where phases of ExpRef end (median over runs).
+        parameters: indices along the parameter grid, default all.
+        labels: "direct" (at the line ends), "legend" or "none".
+        title: default the name of the instance or family.
+        size: width and height of a new figure in inches.
+        key: seeds bootstrap bands.
+        ax: axes to draw into instead.
+
+    Returns:
+        `Drawn` with ``data``: label -> `Band` over ``ds.episode``.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> runs = np.linspace(0.9, 1.1, 4)[:, None] * np.sqrt(np.arange(1, 101))
+        >>> ds = xr.Dataset({"regret": (("learner", "instance", "seed", "episode"), runs[None, None])},
+        ...                 coords={"learner": ["ExpRef"], "instance": ["I1"], "episode": np.arange(1, 101)})
+        >>> plot_regret(ds).data["ExpRef"].describe()
+        'mean and 95 % t-interval, 4 seeds'
+    """
+    accept("labels", labels, LABELS)
+    groups = families(ds)
+    if instance in groups and family is None:
+        instance, family = None, instance
+    if instance is None and family is None and len(groups) > 1 and ax is None:
+        return plot_panels(
+            ds, learners=learners, kind=kind, level=level, scale=scale, bounds=bounds, phases=phases,
+            slope_guides=slope_guides, parameters=parameters, title=title, key=key,
+        )  # fmt: skip
+    look = Look(learners, kind, level, scale, bounds, slope_guides, phases, parameters, key)
+    ax = new_figure(size)[1][0] if ax is None else ax
+    panel = draw_panel(ax, ds, instance, family, look)
+    ax.set_xlabel("episode", fontsize=TEXT_SIZE)
+    ax.set_ylabel("cumulative regret", fontsize=TEXT_SIZE)
+    name = instance or family or next(iter(groups))
+    heading(ax, name if title is None else title, [caption(ds, panel.bands, name), *panel.notes])
+    if labels == "direct":
+        label_ends(ax, panel.ends)
+    elif labels == "legend":
+        ax.legend(fontsize=TICK_SIZE, frameon=False, handlelength=3)
+    return Drawn(figure_of(ax), ax, panel.bands)
+
+
+def plot_panels(
+    ds: Dataset,
+    panels: Sequence[str] | None = None,
+    *,
+    learners: Sequence[str] | None = None,
+    columns: int = 3,
+    kind: str = "t",
+    level: float | None = None,
+    scale: str = "linear",
+    bounds: Bounds | None = None,
+    slope_guides: Sequence[float] | None = None,
+    phases: bool = True,
+    parameters: Sequence[int] | None = None,
+    share_y: bool = False,
+    title: str | None = None,
+    panel_size: tuple[float, float] = (2.35, 1.7),
+    key: Any = 0,
+    ax: Sequence[Axes] | None = None,
+) -> Drawn:
+    """Cumulative regret, one panel per family, with one legend for all.
+
+    Args are those of `plot_regret`; ``panels`` chooses and orders families, ``columns`` shapes the grid,
+    ``share_y`` gives all panels the same y axis, ``panel_size`` is in inches, and ``ax`` is a sequence of
+    axes, one per panel.
+
+    Returns:
+        `Drawn` with ``data``: family -> label -> `Band`, and the list of axes.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> regret = np.ones((1, 2, 4, 1)) * np.arange(1.0, 11.0)
+        >>> names = {"learner": ["ExpRef"], "instance": ["I1", "I2"], "episode": np.arange(1, 11)}
+        >>> ds = xr.Dataset({"regret": (("learner", "instance", "seed", "episode"), regret)}, coords=names)
+        >>> {family: list(bands) for family, bands in plot_panels(ds).data.items()}
+        {'I1': ['ExpRef'], 'I2': ['ExpRef']}
+    """
+    known = list(families(ds))
+    chosen = known if panels is None else list(panels)
+    for family in chosen:
+        accept("panels", family, known)
+    if columns < 1:
+        raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
+    if ax is not None and len(ax) < len(chosen):
+        raise ValueError(f"ax: {len(ax)} axes; accepted: a sequence of at least {len(chosen)}, one per panel")
+    across = min(columns, len(chosen))
+    rows = -(-len(chosen) // across)
+    size = (panel_size[0] * across, panel_size[1] * rows + 0.6)
+    every = new_figure(size, rows, across)[1] if ax is None else list(ax)
+    for spare in every[len(chosen) :] if ax is None else ():
+        spare.remove()
+    axes = every[: len(chosen)]
+    look = Look(learners, kind, level, scale, bounds, slope_guides, phases, parameters, key)
+    drawn = {family: draw_panel(a, ds, None, family, look) for a, family in zip(axes, chosen, strict=True)}
+    if share_y:
+        low, high = min(a.get_ylim()[0] for a in axes), max(a.get_ylim()[1] for a in axes)
+        for a in axes:
+            number_axis(a, "y", low, high, scale == "loglog")
+    counts = [count(ds, panel.bands, family) for family, panel in drawn.items()]
+    same = len(set(counts)) == 1
+    for a, family, number in zip(axes, chosen, counts, strict=True):
+        a.set_title(family, loc="left", fontsize=TEXT_SIZE, pad=4)
+        a.set_title("" if same else number, loc="right", fontsize=NOTE_SIZE, color=GREY, pad=4)
+    method = next(
+        (b.method for panel in drawn.values() for b in panel.bands.values() if b.n > 1), "no intervals"
+    )
+    notes = dict.fromkeys(note for panel in drawn.values() for note in panel.notes)
+    text = "; ".join([f"{method}, {counts[0]}" if same else method, *notes])
+    _shared_legend(axes, text if not title else f"{title}\n{text}", size[0] if ax is None else None)
+    return Drawn(figure_of(axes[0]), axes, {family: panel.bands for family, panel in drawn.items()})
+
+
+def _shared_legend(axes: list[Axes], text: str, width: float | None) -> None:
+    """One legend with a caption, and axis names; in a caller's figure it goes into the first panel."""
+    entries: dict[str, Any] = {}
+    for a in axes:
+        entries |= {name: handle for handle, name in zip(*a.get_legend_handles_labels(), strict=True)}
+    looks: dict[str, Any] = {"fontsize": TEXT_SIZE, "frameon": False, "handlelength": 3, "title": text}
+    if width is None:
+        legend = axes[0].legend(entries.values(), entries, **looks)
+        for a in axes:
+            a.set_xlabel("episode", fontsize=TEXT_SIZE)
+            a.set_ylabel("cumulative regret", fontsize=TEXT_SIZE)
+    else:
+        figure = figure_of(axes[0])
+        per_row = max(1, int(width / (0.6 + 0.065 * max(map(len, entries)))))
+        columns = min(len(entries), per_row)
+        legend = figure.legend(entries.values(), entries, loc="outside upper center", ncols=columns, **looks)
+        figure.supxlabel("episode", fontsize=TEXT_SIZE)
+        figure.supylabel("cumulative regret", fontsize=TEXT_SIZE)
+    legend.get_title().set(fontsize=NOTE_SIZE + 0.5, color=GREY, multialignment="center")

@@ -195,7 +195,7 @@ def _log_arms_general(horizon: int, num_actions: int) -> float:
 
 
 def _log_arms_ordered(horizon: int, num_downs: int, num_actions: int) -> float:
-    _check_sizes(horizon, num_downs, num_actions)
+    _check_sizes(horizon, num_downs, num_actions, width_name="num_downs")
     if num_downs >= horizon:
         raise ValueError(f"num_downs: {num_downs}; accepted: less than the horizon {horizon}")
     steps = np.arange(1, num_downs + 1, dtype=np.float64)
@@ -219,8 +219,8 @@ def _exp(logs: Any) -> Any:
         return np.exp(logs)
 
 
-def _check_sizes(horizon: int, width: int, num_actions: int) -> None:
-    for name, value in (("horizon", horizon), ("width", width), ("num_actions", num_actions)):
+def _check_sizes(horizon: int, width: int, num_actions: int, width_name: str = "width") -> None:
+    for name, value in (("horizon", horizon), (width_name, width), ("num_actions", num_actions)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name}: {value!r}; accepted: an integer of at least 1")
 

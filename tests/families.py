@@ -27,11 +27,15 @@ PARAMETERS = {
     "knapsack-random": {"key": KEY, "horizon": 3, "budget": 2},
     "hard-general": {"theta": [1, 0, 1], "num_actions": 2, "gap": 0.25},
     "hard-ordered": {
-        "horizon": 3, "down_stages": [2], "down_actions": [1], "num_actions": 1, "gap": 0.25,
+        "horizon": 3,
+        "down_stages": [2],
+        "down_actions": [1],
+        "num_actions": 1,
+        "gap": 0.25,
     },
     "random-general": {"key": KEY, "horizon": 2, "width": 2, "num_actions": 3},
     "random-ordered": {"key": KEY, "horizon": 3, "width": 2, "num_actions": 2},
-}  # fmt: skip
+}
 
 
 def tiny(name):
@@ -63,7 +67,7 @@ def as_lists(mdp):
 
 
 def expectation(tables, policy, level, stage=0):
-    """The expected reward from a state on: nested loops over actions and outcomes, without any array operation."""
+    """The expected reward from a state on: nested loops over actions and outcomes, no array operations."""
     prob, reward, next_level = tables
     if stage == len(prob):
         return 0.0
@@ -71,7 +75,8 @@ def expectation(tables, policy, level, stage=0):
     choices = [(1.0, chosen)] if isinstance(chosen, int) else [(w, a) for a, w in enumerate(chosen)]
     total = 0.0
     for weight, a in choices:
-        for p, r, s in zip(prob[stage][level][a], reward[stage][level][a], next_level[stage][level][a], strict=True):
+        rows = (table[stage][level][a] for table in (prob, reward, next_level))
+        for p, r, s in zip(*rows, strict=True):
             if weight * p > 0:
                 total += weight * p * (r + expectation(tables, policy, s, stage + 1))
     return total

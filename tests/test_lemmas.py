@@ -47,7 +47,7 @@ def few(test):
 
 
 def draw(name, seed):
-    """An instance, its kernel [H, k+1, A, k+1] in float64, and random non-empty active sets bool [H, k+1, A]."""
+    """An instance, its kernel [H, k+1, A, k+1], random non-empty active sets [H, k+1, A], a generator."""
     mdp = drawer(name)(key=jax.random.key(seed))
     rng = np.random.default_rng(seed)
     shape = mdp.prob.shape[:3]
@@ -92,7 +92,8 @@ def test_ordered_exploration_visits(name):
         horizon, width = mdp.horizon, mdp.width
         q = np.asarray(visitation(mdp, ordered_exploration(mdp, active)), np.float64)
         flow = np.where(active[..., None], q[:, :, None, None] * kernel, 0)
-        assert (q[1:, None, None, :] >= width / (2 * horizon * mdp.num_actions) * flow[:-1] * (1 - SLACK)).all()
+        share = width / (2 * horizon * mdp.num_actions)
+        assert (q[1:, None, None, :] >= share * flow[:-1] * (1 - SLACK)).all()
         staying = np.diagonal(flow, axis1=1, axis2=3).max(axis=1)  # [H, k+1]
         assert (q[1:] >= (1 - width / (2 * horizon)) * staying[:-1] * (1 - SLACK)).all()
         assert 1 - width / (2 * horizon) >= np.exp(-width / horizon)
@@ -101,7 +102,7 @@ def test_ordered_exploration_visits(name):
 
 
 def check_induction(mdp, kernel, active, q, constants):
-    """1 + sum_s p_i(s | l, a) C_{s,i+1} Q_{l,i} / Q_{s,i+1} <= C_{l,i} wherever Q_{l,i} > 0 and a is active."""
+    """1 + sum_s p_i(s | l, a) C_{s,i+1} Q_{l,i} / Q_{s,i+1} <= C_{l,i} where Q_{l,i} > 0 and a is active."""
     after = np.concatenate([constants[1:], np.zeros((1, mdp.width + 1))])[:, 1:]
     q_after = np.concatenate([q[1:], np.ones((1, mdp.width + 1))])[:, 1:]
     for i, level, a in np.argwhere(active):
@@ -151,7 +152,9 @@ def test_difference_of_phi_is_visitation_times_difference_of_values(name, ordere
         mdp, _, active, rng = draw(name, seed)
         explore = ordered_exploration(mdp, active) if ordered else uniform_exploration(active)
         q = np.asarray(visitation(mdp, explore), np.float64)
-        tail = np.eye(mdp.num_actions, dtype=np.float32)[rng.integers(mdp.num_actions, size=explore.shape[:2])]
+        tail = np.eye(mdp.num_actions, dtype=np.float32)[
+            rng.integers(mdp.num_actions, size=explore.shape[:2])
+        ]
         i, level = rng.integers(mdp.horizon), rng.integers(1, mdp.width + 1)
         a, b = rng.integers(mdp.num_actions, size=2)
         later = (np.arange(mdp.horizon) > i)[:, None, None]

@@ -79,7 +79,7 @@ def _draw(probabilities, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_simulated_means_agree(name):
-    # |z| < 5 has a false-alarm rate of 6e-7 per comparison, below 1e-4 over all of them; the seed is fixed anyway.
+    # |z| < 5 has a false-alarm rate of 6e-7 per comparison, below 1e-4 over all; the seed is fixed anyway.
     mdp = families.tiny(name)
     policy, episodes = families.random_policy(mdp, 1), 20_000
     total, visited = simulate(mdp, policy, np.random.default_rng(2), episodes)
@@ -130,7 +130,7 @@ def test_a_policy_of_the_wrong_kind_is_an_error(policy):
     mdp = families.tiny("prophet-uniform")
     policy = policy.astype(np.float32 if policy.dtype == float else np.int32)
     for function in (jb.evaluate, jb.visitation, jb.regret):
-        with pytest.raises(ValueError, match=r"policy: .* of shape \(3, .*accepted: integers \[H, k\+1\] = \(3, 3\)"):
+        with pytest.raises(ValueError, match=r"policy: .* of shape \(3, .*: integers \[H, k\+1\] = \(3, 3\)"):
             function(mdp, policy)
 
 

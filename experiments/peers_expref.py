@@ -55,7 +55,7 @@ def expref(
 def over_seeds(
     run: Callable, before: tuple, points: Array, seeds: Array, after: tuple, threads: int
 ) -> np.ndarray:
-    """Regret [S, W] of ``run(*before, points, seed, *after, regret)`` for each seed, ``threads`` at a time."""
+    """Regret [S, W] of ``run(*before, points, seed, *after, regret)`` by seed, ``threads`` at a time."""
     points = np.asarray(points, np.int64)
     regret = np.zeros((len(seeds), points.size))
     with ThreadPoolExecutor(threads) as pool:

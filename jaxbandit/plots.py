@@ -7,6 +7,7 @@ figure names them, their number and the kind of band.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from jaxbandit.figures import (
 from jaxbandit.intervals import accept
 from jaxbandit.parameter_plot import plot_parameter
 from jaxbandit.regret_panel import Look, caption, count, draw_panel
-from jaxbandit.replication import families
+from jaxbandit.replication import curve_names, families
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Drawn", "plot_panels", "plot_parameter", "plot_regret", "save_figure"]
 
+CAPTION_SIZE = 7.0
 LABELS = ("direct", "legend", "none")
 Bounds = Mapping[str, Callable[[np.ndarray], Any] | Any]
 
@@ -79,7 +81,7 @@ def plot_regret(
         title: default the name of the instance or family.
         size: width and height of a new figure in inches.
         key: seeds bootstrap bands.
-        ax: axes to draw into instead.
+        ax: axes to draw into instead; make their figure with ``layout="constrained"`` so that the title fits.
 
     Returns:
         `Drawn` with ``data``: label -> `Band` over ``ds.episode``.
@@ -161,8 +163,11 @@ def plot_panels(
         raise ValueError(f"ax: {len(ax)} axes; accepted: a sequence of at least {len(chosen)}, one per panel")
     across = min(columns, len(chosen))
     rows = -(-len(chosen) // across)
-    size = (panel_size[0] * across, panel_size[1] * rows + 0.6)
-    every = new_figure(size, rows, across)[1] if ax is None else list(ax)
+    labels = [name.label for name in curve_names(ds, learners, parameters)]
+    width = panel_size[0] * across
+    entries = max(1, min(len(labels), int(width / (0.55 + 0.068 * max(map(len, labels))))))  # per legend row
+    height = panel_size[1] * rows + 0.45 + 0.17 * -(-len(labels) // entries)
+    every = new_figure((width, height), rows, across)[1] if ax is None else list(ax)
     for spare in every[len(chosen) :] if ax is None else ():
         spare.remove()
     axes = every[: len(chosen)]
@@ -182,26 +187,25 @@ def plot_panels(
     )
     notes = dict.fromkeys(note for panel in drawn.values() for note in panel.notes)
     text = "; ".join([f"{method}, {counts[0]}" if same else method, *notes])
-    _shared_legend(axes, text if not title else f"{title}\n{text}", size[0] if ax is None else None)
+    text = textwrap.fill(text, max(20, int(width * 72 / (0.56 * CAPTION_SIZE))))
+    _shared_legend(axes, f"{title}\n{text}" if title else text, entries if ax is None else None)
     return Drawn(figure_of(axes[0]), axes, {family: panel.bands for family, panel in drawn.items()})
 
 
-def _shared_legend(axes: list[Axes], text: str, width: float | None) -> None:
+def _shared_legend(axes: list[Axes], text: str, columns: int | None) -> None:
     """One legend with a caption, and axis names; in a caller's figure it goes into the first panel."""
     entries: dict[str, Any] = {}
     for a in axes:
         entries |= {name: handle for handle, name in zip(*a.get_legend_handles_labels(), strict=True)}
     looks: dict[str, Any] = {"fontsize": TEXT_SIZE, "frameon": False, "handlelength": 3, "title": text}
-    if width is None:
+    if columns is None:
         legend = axes[0].legend(entries.values(), entries, **looks)
         for a in axes:
             a.set_xlabel("episode", fontsize=TEXT_SIZE)
             a.set_ylabel("cumulative regret", fontsize=TEXT_SIZE)
     else:
         figure = figure_of(axes[0])
-        per_row = max(1, int(width / (0.6 + 0.065 * max(map(len, entries)))))
-        columns = min(len(entries), per_row)
         legend = figure.legend(entries.values(), entries, loc="outside upper center", ncols=columns, **looks)
         figure.supxlabel("episode", fontsize=TEXT_SIZE)
         figure.supylabel("cumulative regret", fontsize=TEXT_SIZE)
-    legend.get_title().set(fontsize=NOTE_SIZE + 0.5, color=GREY, multialignment="center")
+    legend.get_title().set(fontsize=CAPTION_SIZE, color=GREY, multialignment="center")

@@ -172,20 +172,22 @@ def _draw_phases(
         return False
     groups = families(ds)
     where = [instance] if instance is not None else groups[family or next(iter(groups))]
-    row = 0
+    first, last = ax.get_xlim()
+    rows = {}
     for label, learner, parameter in names:
         ended = ds["phase_end"].sel(learner=learner, instance=where)
         ended = ended.isel(parameter=parameter) if "parameter" in ended.dims else ended
         runs = ended.transpose(..., "phase").values.reshape(-1, ended.sizes["phase"])
         runs = runs[~np.isnan(runs).all(axis=1)]
-        if not runs.size:
-            continue
-        middle = np.median(np.where(np.isnan(runs), np.inf, runs), axis=0)  # unfinished counts as later
-        first, last = ax.get_xlim()
-        middle = middle[np.isfinite(middle) & (middle >= first) & (middle < last)]
+        if runs.size:
+            middle = np.median(np.where(np.isnan(runs), np.inf, runs), axis=0)  # unfinished counts as later
+            rows[label] = middle[np.isfinite(middle) & (middle >= first) & (middle < last)]
+    rows = {label: middle for label, middle in rows.items() if middle.size}
+    step = min(0.045, 0.12 / max(1, len(rows)))
+    for row, (label, middle) in enumerate(rows.items()):
+        low, high = 0.012 + step * row, 0.012 + step * (row + 0.78)
+        where_on_axis = ax.get_xaxis_transform()
         ax.vlines(
-            middle, 0.012 + 0.045 * row, 0.012 + 0.045 * row + 0.035, transform=ax.get_xaxis_transform(),
-            color=style[label].color, lw=0.9, alpha=0.75, zorder=4,
-        )  # fmt: skip
-        row += bool(middle.size)
-    return row > 0
+            middle, low, high, transform=where_on_axis, color=style[label].color, lw=0.9, alpha=0.75, zorder=4
+        )
+    return bool(rows)

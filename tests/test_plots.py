@@ -168,6 +168,17 @@ def test_panels_are_chosen_ordered_shaped_and_shared():
     assert list(plots.plot_regret(sweep).data) == ["a", "b", "c", "d"]  # several families and none chosen
 
 
+def test_many_long_names_fit_above_the_panels():
+    sweep = synthetic_sweep(["a", "b"], num_seeds=3, num_points=10)
+    many = sweep.isel(learner=[0, 1, 2] * 3)
+    many = many.assign_coords(learner=[f"a learner with a long name, and number {j}" for j in range(9)])
+    drawn = plots.plot_panels(many, title="nine", kind="simultaneous")
+    assert clipped_texts(drawn.figure) == []
+    legend = drawn.figure.legends[0].get_window_extent()
+    assert all(ax.get_tightbbox().y1 < legend.y0 for ax in drawn.axes)
+    assert min(ax.get_window_extent().height for ax in drawn.axes) > 80
+
+
 def test_panels_into_given_axes():
     sweep = synthetic_sweep(["a", "b"], num_seeds=3, num_points=10)
     figure, axes = plt.subplots(1, 2)

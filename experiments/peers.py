@@ -160,6 +160,7 @@ def rlberry_ucbvi(instance: Tables, num_episodes: int, seed: int) -> Any:
     """
     import gymnasium
     from rlberry.seeding import Seeder
+    from rlberry.spaces import Discrete
     from rlberry_scool.agents import UCBVIAgent
 
     logging.getLogger("rlberry_logger").setLevel(logging.ERROR)
@@ -168,8 +169,8 @@ def rlberry_ucbvi(instance: Tables, num_episodes: int, seed: int) -> Any:
     class Env(gymnasium.Env):
         """The instance; its last state is "exhausted"."""
 
-        observation_space = gymnasium.spaces.Discrete(width + 1)
-        action_space = gymnasium.spaces.Discrete(num_actions)
+        observation_space = Discrete(width + 1)
+        action_space = Discrete(num_actions)
         reward_range = (0.0, 1.0)
         uniforms = np.random.default_rng(seed)
 

@@ -9,12 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit import planning
 from jaxbandit.engines import blocks
 from jaxbandit.engines.compat import x64
+from jaxbandit.engines.episodes import exact_tables
 from jaxbandit.engines.runner import Carry, Runner, one_hot_actions
 from jaxbandit.engines.threefry import fold_in, key_words
-from jaxbandit.mdp import transition_kernel
 
 STEPS = 32
 """Blocks (stages of a phase) per step by default."""
@@ -39,10 +38,8 @@ class BlockRunner(Runner):
             exact = self.mdps._replace(
                 prob=jnp.asarray(_normalised(self.mdps.prob)), reward=jnp.asarray(np.asarray(self.mdps.reward, np.float64))
             )
-            gap = jax.jit(jax.vmap(planning.gaps))(exact)
-            self.world = blocks.World(outcomes, gap, jax.jit(jax.vmap(transition_kernel))(exact))
-            words = key_words(self.keys)
-            self.words = jax.jit(lambda w: fold_in(w, jnp.full(w[0].shape, 2, jnp.uint32)))(words)
+            self.world = blocks.World(outcomes, *exact_tables(exact))
+            self.words = _block_keys(key_words(self.keys))
 
     @property
     def bytes_per_lane(self) -> int:
@@ -109,6 +106,12 @@ class BlockRunner(Runner):
 
 def _advance(form, world, keys, points, num_episodes, steps, progress):
     return (blocks.advance(form, world, keys, points, num_episodes, steps, progress),)
+
+
+@jax.jit
+def _block_keys(words):
+    """fold_in(key, 2) of every lane; the episode engine folds in 0 and 1."""
+    return fold_in(words, jnp.full(words[0].shape, 2, jnp.uint32))
 
 
 @partial(jax.jit, static_argnames=("form",))

@@ -70,7 +70,7 @@ class EpisodeRunner(Runner):
         }
 
     def _check(self, policy: Any) -> None:
-        """Actions are table indices here: one out of range would read another state's row without any error."""
+        """Actions are table indices here: one out of range would read another state's row in silence."""
         if jnp.issubdtype(policy.dtype, jnp.integer):
             actions = np.asarray(policy)
             if actions.min() < 0 or actions.max() >= self.sizes.num_actions:
@@ -105,12 +105,9 @@ class EpisodeRunner(Runner):
         """Curves and diagnostics, lanes first."""
         state = jax.tree.map(jnp.asarray, carry["state"])
         policy = _next_policy(self.rules, state, self.keys)
-        if jnp.issubdtype(policy.dtype, jnp.integer):
-            gap = episodes.deterministic_regret(self.world, policy[None])[0]
-            actions = np.moveaxis(np.asarray(policy, np.float64), (-2, -1), (0, 1))
-        else:
-            gap = episodes.randomised_regret(self.world, policy)
-            actions = one_hot_actions(np.moveaxis(np.asarray(policy), (-2, -1), (0, 1)))
+        gap = _next_regret(self.rules, self.world, state, self.keys)
+        table = np.moveaxis(np.asarray(policy, np.float64), (-2, -1), (0, 1))
+        actions = table if jnp.issubdtype(policy.dtype, jnp.integer) else one_hot_actions(table)
         found = {"regret": carry["curve"], "final_gap": np.asarray(gap, np.float64), "final_policy": actions}
         if self.rules.report is not None:
             if self.rules.lanes_last:
@@ -122,5 +119,14 @@ class EpisodeRunner(Runner):
 
 @partial(jax.jit, static_argnames=("rules",))
 def _next_policy(rules, state, keys):
-    """The policies of the next episode in all lanes; compiled once per learner and shape, not once per runner."""
+    """The policies of the next episode in all lanes; compiled once per learner and shape, not once a runner."""
     return episodes.lane_functions(rules)[0](state, keys)
+
+
+@partial(jax.jit, static_argnames=("rules",))
+def _next_regret(rules, world, state, keys):
+    """The regrets of those policies."""
+    policy = episodes.lane_functions(rules)[0](state, keys)
+    if jnp.issubdtype(policy.dtype, jnp.integer):
+        return episodes.deterministic_regret(world, policy[None])[0]
+    return episodes.randomised_regret(world, policy)

@@ -55,8 +55,7 @@ def make_world(mdps: MDP) -> World:
     bounds = np.where(later, np.cumsum(prob, -1), 2.0)
     with x64():
         exact = jax.tree.map(lambda x: jnp.asarray(np.asarray(x, np.float64 if _real(x) else np.int32)), mdps)
-        gap = np.asarray(jax.vmap(planning.gaps)(exact))
-        transition = np.asarray(jax.vmap(transition_kernel)(exact))
+        gap, transition = (np.asarray(x) for x in exact_tables(exact))
     lanes_last = partial(np.moveaxis, source=0, destination=-1)
     tables = World(
         bounds.astype(np.float32).ravel(),
@@ -67,6 +66,12 @@ def make_world(mdps: MDP) -> World:
         lanes_last(transition.astype(np.float32))[:, 1:, :, 1:, ..., None],
     )
     return jax.tree.map(jnp.asarray, tables)
+
+
+@jax.jit
+def exact_tables(mdps: MDP) -> tuple[jax.Array, jax.Array]:
+    """Gaps [G, H, k+1, A] and kernels [G, H, k+1, A, k+1] of stacked MDPs."""
+    return jax.vmap(planning.gaps)(mdps), jax.vmap(transition_kernel)(mdps)
 
 
 def _real(x: Array) -> bool:

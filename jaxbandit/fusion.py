@@ -1,8 +1,8 @@
 """Where XLA may fuse and where it may not.
 
 XLA on CPU fuses element-wise code into its consumers and computes it again for each of them: a value [H] that
-is compared with every entry of an array [H, A, k] is recomputed A k times, and a chain with several outputs as
-many times as there are outputs. ``optimization_barrier`` does not stop it; a call that is not inlined does.
+is compared with every entry of an array [H, A, k] is recomputed A k times, and a chain with several outputs
+as many times as there are outputs. ``optimization_barrier`` does not stop it; a call that is not inlined does.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def separate(function: Function) -> Function:
     """``function`` compiled as a unit: its arguments and results are arrays in memory, computed once.
 
-    The values are those of ``function``; only the program's cost changes. Wrap functions once, at module level
-    or in a cached factory, so that they are traced once.
+    The values are those of ``function``; only the program's cost changes. Wrap functions once, at module
+    level or in a cached factory, so that they are traced once.
 
     Example:
         >>> import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Learners by name. A new one is a file like `simple.py` here, or a constructor given to `register_learner`."""
+"""Learners by name. A new one is a file like `simple.py` here, or a constructor for `register_learner`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from jaxbandit.learners.base import (
     register_learner,
 )
 from jaxbandit.learners.expref import expref, ordered_expref
+from jaxbandit.learners.policy_gradient import policy_gradient
 from jaxbandit.learners.simple import fixed, oracle, uniform
 from jaxbandit.learners.ucbvi import ucbvi
 
@@ -28,6 +29,7 @@ __all__ = [
     "make_learner",
     "oracle",
     "ordered_expref",
+    "policy_gradient",
     "register_learner",
     "ucbvi",
     "uniform",
@@ -36,6 +38,7 @@ __all__ = [
 register_learner("expref", expref)
 register_learner("ordered-expref", ordered_expref)
 register_learner("ucbvi", ucbvi)
+register_learner("policy-gradient", policy_gradient)
 register_learner("uniform", uniform)
 register_learner("oracle", oracle)
 register_learner("fixed", fixed)

@@ -2,7 +2,7 @@
 
 After every episode the learner plans in the empirical model, optimistically: for i = H..1 and l = 1..k,
 
-    Q_{l,i}(a) = min(1, r_{l,i}(a) + sum_s p_i(s | l, a) V_{s,i+1} + b_{l,i}(a)),   V_{l,i} = max_a Q_{l,i}(a),
+    Q_{l,i}(a) = min(1, r_{l,i}(a) + sum_s p_i(s | l, a) V_{s,i+1} + b_{l,i}(a)),  V_{l,i} = max_a Q_{l,i}(a),
 
 with r and p the empirical means over the N = N_{l,i}(a) visits, Q = 1 where N = 0, and V = 0 at level 0 and
 after stage H. With T episodes, delta = 1/T and L = ln(5 k A H T / delta), the bonus is
@@ -164,7 +164,7 @@ def _count(counts: Counts, feedback: SemiBanditFeedback) -> Counts:
 
 @separate
 def _visited(feedback: SemiBanditFeedback, width: Array) -> tuple[Array, Array, Array]:
-    """int32 [H, *lanes] each: the entry a k + (l-1) visited (-1: level 0), next level - 1, reward times 2^30."""
+    """int32 [H, *lanes] each: the entry a k + l-1 visited (-1: level 0), next level - 1, 2^30 reward."""
     entry = jnp.where(feedback.levels > 0, feedback.actions * width + feedback.levels - 1, -1)
     # Rewards lie in [0, 1]; the clip only keeps a careless one from overflowing the integers.
     reward = jnp.clip(feedback.rewards.astype(jnp.float32), 0, 1)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from jaxbandit.axes import LearnerGrid
@@ -32,7 +33,13 @@ class Group:
     grid: LearnerGrid
     engine: str
     instances: Mapping[str, MDP]
-    bytes_per_lane: int
+    estimate: Callable[[Group], int]
+    """The memory of a lane; only asked for when it is needed."""
+
+    @cached_property
+    def bytes_per_lane(self) -> int:
+        """Estimated memory of a lane."""
+        return self.estimate(self)
 
     @property
     def cells(self) -> list[Cell]:

@@ -154,15 +154,14 @@ def _optimal(instances: Mapping[str, MDP]) -> dict[str, Any]:
     width = max(mdp.width for mdp in instances.values())
     values = np.empty(len(instances))
     policies = np.full((len(instances), horizon, width + 1), np.nan, np.float32)
-    with x64():
-        best = jax.jit(planning.optimal)
-        for index, mdp in enumerate(instances.values()):
+    best = jax.jit(planning.optimal)
+    for index, mdp in enumerate(instances.values()):
+        policies[index, : mdp.horizon, : mdp.width + 1] = np.asarray(best(mdp)[1])
+        with x64():
             exact = mdp._replace(
                 prob=jnp.asarray(mdp.prob, jnp.float64), reward=jnp.asarray(mdp.reward, jnp.float64)
             )
-            value, policy = best(exact)
-            values[index] = float(value)
-            policies[index, : mdp.horizon, : mdp.width + 1] = np.asarray(policy)
+            values[index] = float(best(exact)[0])
     return {
         "optimal_value": (("instance",), values),
         "optimal_policy": (("instance", "stage", "level"), policies),

@@ -22,8 +22,6 @@ def progress_bar(total: int, done: int, show: bool | str) -> Any:
     ``show``: True shows it in terminals and notebooks and is silent elsewhere; "always" also elsewhere (text
     on standard error); False never.
     """
-    if show not in (True, False, "always"):
-        raise ValueError(f'progress: {show!r}; accepted: True, False, "always"')
     notebook = _in_notebook()
     visible = show == "always" or (bool(show) and (notebook or sys.stderr.isatty()))
     options = {

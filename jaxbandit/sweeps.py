@@ -15,8 +15,10 @@ does not grow with T.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -110,6 +112,14 @@ def sweep(
     for name, limit in (("chunk_size", chunk_size), ("max_lanes", max_lanes), ("max_bytes", max_bytes)):
         if limit is not None:
             _whole(name, limit)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise ValueError(f"seed: {seed!r}; accepted: a whole number")
+    if not checkpoint_seconds >= 0:
+        raise ValueError(f"checkpoint_seconds: {checkpoint_seconds!r}; accepted: 0 or more")
+    if progress not in (True, False, "always"):
+        raise ValueError(f'progress: {progress!r}; accepted: True, False, "always"')
+    if not isinstance(record, Grid):
+        raise TypeError(f"record: {record!r}; accepted: a grid (jb.record.linear, log or explicit)")
     points = record.points(total)
     settings = Settings(total, points, int(seed), chunk_size, _devices(devices), checkpoint_seconds)
     groups = make_groups(grids, mdps, engine, settings)
@@ -166,8 +176,7 @@ def make_groups(
                     "accepted: ordered instances, such as prophet, posted-pricing and knapsack"
                 )
             chosen = engine if engine != "auto" else ("episodes" if learner.blocks is None else "blocks")
-            group = Group(name, points, chosen, members, 0)
-            groups.append(dataclasses.replace(group, bytes_per_lane=_bytes_per_lane(settings, group)))
+            groups.append(Group(name, points, chosen, members, partial(_bytes_per_lane, settings)))
     return groups
 
 
@@ -194,7 +203,9 @@ def _identity(
                 "learner": points.learner.name,
                 "engine": engines[name],
                 "varied": list(points.names),
-                "params": {key: np.asarray(values).tolist() for key, values in points.learner.params.items()},
+                "params": {
+                    key: _plain(np.asarray(values).tolist()) for key, values in points.learner.params.items()
+                },
                 "program": program_digest(points.learner)[:16],
             }
             for name, points in grids.items()
@@ -217,6 +228,13 @@ def _identity(
         "x64": bool(jax.config.jax_enable_x64),  # type: ignore[attr-defined]
         "jaxbandit": jaxbandit.__version__,
     }
+
+
+def _plain(value: Any) -> Any:
+    """Numbers as JSON has them: nan becomes null."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _run(

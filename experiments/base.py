@@ -23,14 +23,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
     from jaxbandit.plots import Drawn
 
-FORMATS = ("png", "svg", "pdf")
+Format = Literal["png", "svg", "pdf"]
+Arguments = Mapping[str, Any] | Callable[[dict[str, Any]], Mapping[str, Any]]
+"""Of a sweep."""
 
 
 @dataclass(frozen=True)
@@ -38,31 +40,31 @@ class Options:
     """What a user may ask of any experiment."""
 
     seeds: int | None = None
-    """Seeds per learner and instance; None leaves it to the experiment."""
+    """Seeds per learner and instance (runs per panel in `prophet`); if not given, the experiment decides."""
     episodes: int | None = None
-    """T; None leaves it to the experiment."""
+    """T, such as 2e6; if not given, the experiment decides."""
     full: bool = False
     """The paper's size instead of one that takes about a minute."""
     seed: int = 0
     """The root key of everything."""
     out: Path | None = None
-    """Folder of the results; default results/NAME."""
+    """Folder of the results; if not given, results/NAME."""
     results: Path = Path("results")
     """Where experiments that read other experiments' results find them (results/NAME)."""
     resume: bool = False
-    """Continue what ``out`` holds."""
+    """Continue the run that the folder holds, or add seeds to it, or draw its figures again."""
     overwrite: bool = False
-    """Replace what ``out`` holds."""
+    """Replace what the folder holds."""
     devices: int | None = None
-    """How many devices; None takes all."""
+    """How many devices (on CPUs one per core); if not given, all."""
     dry_run: bool = False
-    """Print the plan, run nothing."""
+    """Print what would run, and run nothing."""
     max_lanes: int | None = None
-    """At most so many runs side by side."""
-    formats: tuple[str, ...] = FORMATS
+    """At most so many runs side by side; if not given, what takes about 1 GB."""
+    formats: tuple[Format, ...] = ("png", "svg", "pdf")
     """File types of the figures."""
-    progress: bool | str = True
-    """The progress bar: True (terminals and notebooks), "always" or False."""
+    progress: Literal["auto", "always", "never"] = "auto"
+    """The progress bar; "auto" shows it in terminals and notebooks."""
 
     def choose_episodes(self, default: int, full: int) -> int:
         """T: what the user asks for, else ``full`` with --full, else ``default``.
@@ -101,9 +103,10 @@ class Experiment:
     """As in ``jaxbandit run NAME``; also the default folder, results/NAME."""
     description: str | None
     """The module's docstring: its first line is the summary and names the section of the paper."""
-    sweeps: Callable[[Options], Mapping[str, Mapping[str, Any]]]
+    sweeps: Callable[[Options], Mapping[str, Arguments]]
     """sweeps(options) -> label -> arguments of `jaxbandit.sweep` (learners, instances, num_episodes, ...).
-    A label is a file name without suffix. Root seed, devices, lanes, checkpoint and progress are added."""
+    A label is a file name without suffix. Root seed, devices, lanes, checkpoint and progress are added.
+    A sweep that depends on earlier results is a function: datasets so far -> arguments."""
     figures: Callable[[dict[str, Dataset], Options], Mapping[str, Drawn]] | None = None
     """figures(datasets, options) -> file stem -> figure; datasets by label."""
     tables: Callable[[dict[str, Dataset], Options], Mapping[str, str]] | None = None

@@ -1,0 +1,135 @@
+"""The paper's regret figure: prophet inequalities I1 and I2, three learners (Section 5).
+
+The paper: I1 and I2, H in {15, 20}, k in {2, 3, 4}, A = 5, T = 2,000,000, one curve per learner, without
+saying how many runs or which constants. Here every panel has confidence bands, and there are two figures:
+one with the constants of the theorems, one with the `practical` constants (chosen by the `tuning`
+experiment on other instances), where OrderedExpRef also appears with the paper's exploration probability
+k/(2H).
+
+I1 is one instance, so its seeds are the replicates. I2 is drawn at random: a panel averages over several
+drawn instances, and these are the replicates. Instances of the two kinds of constants, and all learners,
+are the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jaxbandit.experiments.base import Experiment, Options
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+    from jaxbandit.plots import Drawn
+
+HORIZONS, CAPACITIES, NUM_VALUES = (15, 20), (2, 3, 4), 5
+NUM_EPISODES = 2_000_000
+INSTANCE_KEY = 2026
+"""Root of the reported I2 instances; the `tuning` experiment draws from other roots."""
+QUICK = ((15, 2), (15, 4))
+"""(H, k) of the panels without --full."""
+CONSTANTS = ("theory", "practical")
+PAPER_EXPLORATION = "OrderedExpRef, exploration k/(2H)"
+
+
+def learners(constants: str) -> dict[str, Any]:
+    """The three learners with one kind of constants, and the fourth that only differs with practical ones.
+
+    Example:
+        >>> list(learners("practical"))
+        ['ExpRef', 'OrderedExpRef', 'OrderedExpRef, exploration k/(2H)', 'UCB-VI']
+    """
+    import jaxbandit as jb
+
+    chosen = {
+        "ExpRef": jb.make_learner("expref", preset=constants),
+        "OrderedExpRef": jb.make_learner("ordered-expref", preset=constants),
+    }
+    if constants == "practical":
+        chosen[PAPER_EXPLORATION] = jb.make_learner("ordered-expref", preset="practical-paper-exploration")
+    return {**chosen, "UCB-VI": jb.make_learner("ucbvi", preset=constants)}
+
+
+def panel(kind: str, horizon: int, capacity: int) -> str:
+    """The name of a panel.
+
+    Example:
+        >>> panel("I2", 15, 3)
+        'I2, H = 15, k = 3'
+    """
+    return f"{kind}, H = {horizon}, k = {capacity}"
+
+
+def random_instances(horizon: int, capacity: int, count: int, root: int = INSTANCE_KEY) -> Any:
+    """I2 draws of one size, stacked; sizes have keys of their own."""
+    import jax
+
+    import jaxbandit as jb
+
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(root), horizon), capacity)
+    return jb.family(
+        "prophet-random", count=count, key=key, horizon=horizon, capacity=capacity, num_values=NUM_VALUES
+    )
+
+
+def sweeps(options: Options) -> dict[str, dict[str, Any]]:
+    """Two sweeps (I1; I2 with several instances) for each kind of constants."""
+    import jaxbandit as jb
+
+    sizes = [(h, k) for h in HORIZONS for k in CAPACITIES] if options.full else QUICK
+    seeds = options.choose_seeds(16, full=32)
+    episodes = options.choose_episodes(200_000, full=NUM_EPISODES)
+    # As many runs as seeds for I1: mostly over instances, because these are the replicates; two seeds of each
+    # let two devices share the work.
+    per_instance = 2 if seeds >= 4 else 1
+    uniform = {
+        panel("I1", h, k): jb.make_instance("prophet-uniform", horizon=h, capacity=k, num_values=NUM_VALUES)
+        for h, k in sizes
+    }
+    drawn = {panel("I2", h, k): random_instances(h, k, -(-seeds // per_instance)) for h, k in sizes}
+    parts = {
+        "I1": {"instances": uniform, "num_seeds": seeds},
+        "I2": {"instances": drawn, "num_seeds": per_instance},
+    }
+    common = {"num_episodes": episodes, "record": jb.record.linear(200)}
+    return {
+        f"{constants}-{kind}": {**common, **part, "learners": learners(constants)}
+        for constants in CONSTANTS
+        for kind, part in parts.items()
+    }
+
+
+def joined(datasets: dict[str, Dataset], constants: str) -> Dataset:
+    """I1 and I2 with one kind of constants as one Dataset."""
+    from jaxbandit.experiments.running import join
+
+    return join(*(datasets[f"{constants}-{kind}"] for kind in ("I1", "I2")))
+
+
+def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
+    """A grid of panels for each kind of constants: rows I1 and I2 (and H), columns k."""
+    import jaxbandit as jb
+
+    drawn = {}
+    for constants in CONSTANTS:
+        both = joined(datasets, constants)
+        episodes = int(both["episode"].values[-1])
+        panels = list(jb.stats.families(both))
+        columns = len({name.split("k = ")[1] for name in panels})
+        size = "" if episodes >= NUM_EPISODES else f", not the paper's {NUM_EPISODES:,}"
+        title = f"Prophet inequality, A = {NUM_VALUES}, {constants} constants, T = {episodes:,}{size}"
+        drawn[f"prophet_{constants}"] = jb.plot_panels(both, columns=columns, title=title)
+    return drawn
+
+
+def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
+    """Final regrets, and the paper's claims about them."""
+    from jaxbandit.experiments.running import final_table
+    from jaxbandit.experiments.verdict import claims_about_regret
+
+    both = {f"{constants} constants": joined(datasets, constants) for constants in CONSTANTS}
+    verdict = claims_about_regret({constants: joined(datasets, constants) for constants in CONSTANTS})
+    return {"final_regret.txt": final_table(both), "claims.md": verdict}
+
+
+EXPERIMENT = Experiment("prophet", __doc__, sweeps, figures, tables)

@@ -1,0 +1,215 @@
+"""Runs an experiment: its sweeps with checkpoints, results on disk, figures, tables.
+
+    OUT/<label>.nc             the results of each sweep
+    OUT/checkpoints/<label>/   what ``resume`` continues, to the same bits; more seeds run only the new ones
+    OUT/<figure>.png .svg .pdf
+    OUT/<table>                tables as they were printed
+
+What a folder holds is never replaced unless told (``overwrite``).
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jaxbandit.experiments.base import Arguments, Experiment, Options
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+
+class Outcome(NamedTuple):
+    """What a run of an experiment leaves."""
+
+    datasets: dict[str, Dataset]
+    """By label; those that were read of other experiments as "name/label"."""
+    tables: dict[str, str]
+    """By file name."""
+    files: list[Path]
+    """Everything that was written."""
+
+
+def run(experiment: Experiment, options: Options | None = None) -> Outcome | None:
+    """Runs the experiment, writes its results, figures and tables, and prints the tables.
+
+    With ``dry_run`` it prints what would run, and returns None.
+
+    Example:
+        >>> from jaxbandit.experiments import load_experiment
+        >>> from jaxbandit.experiments.base import Options
+        >>> run(load_experiment("applications"), Options(dry_run=True, out="nowhere"))  # doctest: +SKIP
+    """
+    options = options or Options()
+    folder = Path(options.out) if options.out is not None else Path("results") / experiment.name
+    plans = experiment.sweeps(options)
+    if options.dry_run:
+        _print_plans(experiment, plans, folder, options)
+        return None
+    check_folder(folder, list(plans), options)
+    datasets = read_needed(experiment, options)
+    files = []
+    for number, (label, arguments) in enumerate(plans.items(), 1):
+        decided = arguments(datasets) if callable(arguments) else arguments
+        dataset = _sweep(label, decided, folder, options, f"{number} of {len(plans)}")
+        datasets[label] = dataset
+        files.append(_save(dataset, folder / f"{label}.nc", options))
+    tables = dict(_tables(experiment, datasets, options))
+    for name, text in tables.items():
+        print(f"\n{text}")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{text}\n", encoding="utf-8")
+        files.append(folder / name)
+    files += draw(experiment, datasets, folder, options)
+    print(f"\nwritten to {folder}/: {', '.join(str(file.relative_to(folder)) for file in files)}")
+    return Outcome(datasets, tables, files)
+
+
+def draw(experiment: Experiment, datasets: dict[str, Dataset], folder: Path, options: Options) -> list[Path]:
+    """Writes the figures of an experiment whose results are there, and returns the files."""
+    if experiment.figures is None:
+        return []
+    files = []
+    for stem, drawn in experiment.figures(datasets, options).items():
+        files += drawn.save(folder / stem, options.formats)
+    return files
+
+
+def check_folder(folder: Path, labels: list[str], options: Options) -> None:
+    """An error if the folder holds results or an unfinished run and the user did not say what to do then."""
+    if options.resume and options.overwrite:
+        raise ValueError("resume, overwrite: both; accepted: one of the two")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out: {folder} is a file; accepted: a folder, which is made if it does not exist")
+    if options.resume or options.overwrite:
+        return
+    finished = [f"{label}.nc" for label in labels if (folder / f"{label}.nc").exists()]
+    if finished:
+        raise ValueError(
+            f"out: {folder} holds results already ({', '.join(finished)}); give another --out, --resume to "
+            "go on from them (more seeds, figures again) or --overwrite to replace them"
+        )
+    begun = [label for label in labels if (folder / "checkpoints" / label).is_dir()]
+    if begun:
+        raise ValueError(
+            f"out: {folder} holds an unfinished run ({', '.join(begun)}); give --resume to continue it, "
+            "--overwrite to start again, or another --out"
+        )
+
+
+def read_needed(experiment: Experiment, options: Options) -> dict[str, Dataset]:
+    """The results of other experiments that this one reads, as "name/label"."""
+    datasets = {}
+    for name in experiment.needs:
+        folder = Path(options.results) / name
+        found = read_folder(folder)
+        if not found:
+            raise ValueError(
+                f"results: {folder} holds no results, which {experiment.name} reads; "
+                f"run first: jaxbandit run {name} --out {shlex.quote(str(folder))}"
+            )
+        datasets |= {f"{name}/{label}": dataset for label, dataset in found.items()}
+    return datasets
+
+
+def read_folder(folder: Path) -> dict[str, Dataset]:
+    """All results of a folder, by label."""
+    from jaxbandit.results import load
+
+    return {file.stem: load(file) for file in sorted(Path(folder).glob("*.nc"))}
+
+
+def join(*datasets: Dataset) -> Dataset:
+    """Sweeps of the same learners over different instances as one; where there are fewer seeds, nan.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> def part(name, seeds):
+        ...     regret = (("learner", "instance", "seed", "episode"), np.ones((1, 1, seeds, 2)))
+        ...     coords = {"learner": ["ExpRef"], "instance": [name], "seed": np.arange(seeds)}
+        ...     return xr.Dataset({"regret": regret}, coords)
+        >>> dict(join(part("I1", 4), part("I2", 2))["regret"].sizes)
+        {'learner': 1, 'instance': 2, 'seed': 4, 'episode': 2}
+    """
+    import xarray
+
+    return xarray.concat(
+        datasets, dim="instance", join="outer", data_vars="minimal", coords="minimal", compat="override",
+        combine_attrs="override",
+    )  # fmt: skip
+
+
+def final_table(datasets: Mapping[str, Dataset]) -> str:
+    """The final regrets of all sweeps with their intervals, as text."""
+    from jaxbandit import stats
+
+    parts = []
+    for label, dataset in datasets.items():
+        episodes = int(dataset["episode"].values[-1])
+        head = f"{label}: regret after {episodes:,} episodes"
+        parts.append(f"{head}\n{stats.format_table(stats.final_table(dataset))}")
+    return "\n\n".join(parts)
+
+
+def _tables(experiment: Experiment, datasets: dict[str, Dataset], options: Options) -> Mapping[str, str]:
+    if experiment.tables is not None:
+        return experiment.tables(datasets, options)
+    return {"final_regret.txt": final_table(datasets)}
+
+
+def _arguments(arguments: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """The arguments of the experiment, with what the user asked for where it does not decide itself."""
+    common = {
+        "seed": options.seed,
+        "devices": options.devices,
+        "max_lanes": options.max_lanes,
+        "progress": {"auto": True, "always": "always", "never": False}[options.progress],
+    }
+    return {**common, **arguments}
+
+
+def _sweep(label: str, arguments: Mapping[str, Any], folder: Path, options: Options, place: str) -> Dataset:
+    from jaxbandit.sweeps import sweep
+
+    print(f"sweep {place}: {label}", file=sys.stderr)
+    start = time.perf_counter()
+    dataset = sweep(
+        **_arguments(arguments, options),
+        checkpoint=folder / "checkpoints" / label,
+        resume=not options.overwrite,
+    )
+    print(f"sweep {place}: {label} took {time.perf_counter() - start:.1f} s", file=sys.stderr)
+    return dataset
+
+
+def _save(dataset: Dataset, path: Path, options: Options) -> Path:
+    """Replaces results only by the same or more of them (``resume``), or because the user said so."""
+    from jaxbandit.results import load, save
+
+    if path.exists() and not options.overwrite:
+        held = load(path).sizes["seed"]
+        if held > dataset.sizes["seed"]:
+            raise ValueError(
+                f"seeds: {dataset.sizes['seed']}, but {path} holds {held}; accepted: at least as many, "
+                "or --overwrite"
+            )
+    return save(dataset, path, overwrite=True)
+
+
+def _print_plans(
+    experiment: Experiment, plans: Mapping[str, Arguments], folder: Path, options: Options
+) -> None:
+    from jaxbandit.sweeps import sweep
+
+    print(f"{experiment.name}: {experiment.summary}")
+    for label, arguments in plans.items():
+        print(f"\n{label}")
+        later = "depends on the results before it"
+        print(later if callable(arguments) else sweep(**_arguments(arguments, options), dry_run=True))
+    for name in experiment.needs:
+        print(f"\nreads {Path(options.results) / name}")
+    print(f"\nwould write to {folder}/; nothing was run")

@@ -121,7 +121,7 @@ def _final(form, world, state):
     def one(gap, transition, start, state):
         block = form.next_block(state)
         arm = jnp.argmax(block.episodes > 0)
-        here = jnp.arange(block.policy.shape[0]) == block.stage
+        here = jnp.arange(block.policy.shape[0], dtype=jnp.int32) == block.stage
         policy = jnp.where(here[:, None, None], block.rows[arm][None], block.policy)
         return policy, blocks.arm_regrets(gap, transition, start, block)[arm]
 

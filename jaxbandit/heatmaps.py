@@ -161,8 +161,8 @@ def plot_policy(
     draw_cells(axes[1], data["optimal"], 0.0, top, "{:.0f}")
     frame_cells(axes[0], different)
     wrong = f"{different.sum()} of {int((known & reached).sum())} states differ"
-    grey = "" if reached.all() else ", grey: never reached"
-    for a, name in zip(axes, (f"learned ({wrong}{grey})", "optimal"), strict=True):
+    grey = "" if reached.all() else "\ngrey: never reached"
+    for a, name in zip(axes, (f"learned: {wrong}{grey}", "optimal"), strict=True):
         a.set_title(name, loc="left", fontsize=TICK_SIZE, pad=3)
     finish(axes, image, "action", title, ax is None)
     return Drawn(figure_of(axes[0]), axes, {**data, "different": different, "reached": reached})

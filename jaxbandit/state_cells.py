@@ -42,7 +42,7 @@ def state_axes(ax: Any, number: int, columns: int, stages: int, levels: int) -> 
     across = min(columns, number)
     rows = -(-number // across)
     cell = min(0.24, 3.4 / stages)
-    size = (across * (cell * stages + 0.35) + 0.9, rows * (max(cell, 0.19) * levels + 0.42) + 0.65)
+    size = (across * (max(cell * stages, 1.75) + 0.35) + 0.9, rows * (max(cell, 0.19) * levels + 0.42) + 0.65)
     axes = new_figure((max(size[0], 3.3), max(size[1], 1.7)), rows, across)[1]
     for spare in axes[number:]:
         spare.remove()
@@ -56,7 +56,7 @@ def draw_cells(
     levels, stages = values.shape
     frame = (0.5, stages + 0.5, 0.5, levels + 0.5)
     image = ax.imshow(
-        values, cmap="cividis", vmin=low, vmax=high, origin="lower", aspect="auto", extent=frame
+        values, cmap="viridis", vmin=low, vmax=high, origin="lower", aspect="auto", extent=frame
     )
     if grey is not None and grey.any():
         ax.imshow(
@@ -97,11 +97,17 @@ def frame_cells(ax: Axes, different: np.ndarray) -> None:
 
 def finish(axes: list[Axes], image: AxesImage | None, meaning: str, title: str | None, own: bool) -> None:
     """Axis names, one colour bar for all panels, and the heading of an own figure."""
-    for a in axes:
-        a.set_xlabel("stage", fontsize=TICK_SIZE, labelpad=1)
-        a.set_ylabel("level", fontsize=TICK_SIZE, labelpad=1)
-        if own:
-            a.label_outer()
+    for j, a in enumerate(axes):
+        place = a.get_subplotspec() if own else None
+        across = place.get_gridspec().ncols if place is not None else 1
+        if place is None or j + across >= len(axes):  # no panel below
+            a.set_xlabel("stage", fontsize=TICK_SIZE, labelpad=1)
+        else:
+            a.tick_params(labelbottom=False)
+        if place is None or j % across == 0:
+            a.set_ylabel("level", fontsize=TICK_SIZE, labelpad=1)
+        else:
+            a.tick_params(labelleft=False)
     figure = axes[0].figure
     if own and image is not None:
         bar = figure.colorbar(image, ax=axes, pad=0.015, fraction=0.04, aspect=18)

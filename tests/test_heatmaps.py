@@ -95,6 +95,16 @@ def test_unreached_states_are_grey_and_never_count_as_different(mdp):
     assert given.data["different"].sum() == 2  # both levels of stage 2
 
 
+def test_titles_of_small_panels_do_not_run_into_each_other(ds, mdp):
+    drawn = plot_policy(np.array([[0, 0, 1], [0, 0, 0]]), mdp)
+    drawn.figure.draw_without_rendering()
+    first, second = (ax._left_title.get_window_extent() for ax in drawn.axes)
+    assert first.x1 < second.x0
+    three = plot_active_sets(ds, "OrderedExpRef", columns=2)
+    labelled = [bool(ax.get_xlabel()) for ax in three.axes]
+    assert labelled == [False, True, True]  # the second panel of the first row has none below it
+
+
 def test_unknown_actions_are_blank(ds, mdp):
     partly = ds.copy(deep=True)
     partly["final_policy"][0, 0, 0, 0] = np.nan

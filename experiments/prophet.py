@@ -26,10 +26,10 @@ HORIZONS, CAPACITIES, NUM_VALUES = (15, 20), (2, 3, 4), 5
 NUM_EPISODES = 2_000_000
 INSTANCE_KEY = 2026
 """Root of the reported I2 instances; the `tuning` experiment draws from other roots."""
-QUICK = ((15, 2), (15, 4))
+QUICK = ((15, 2), (15, 3))
 """(H, k) of the panels without --full."""
 CONSTANTS = ("theory", "practical")
-PAPER_EXPLORATION = "OrderedExpRef, exploration k/(2H)"
+PAPER_EXPLORATION = "OrderedExpRef, paper exploration"
 
 
 def learners(constants: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def learners(constants: str) -> dict[str, Any]:
 
     Example:
         >>> list(learners("practical"))
-        ['ExpRef', 'OrderedExpRef', 'OrderedExpRef, exploration k/(2H)', 'UCB-VI']
+        ['ExpRef', 'OrderedExpRef', 'OrderedExpRef, paper exploration', 'UCB-VI']
     """
     import jaxbandit as jb
 
@@ -55,9 +55,9 @@ def panel(kind: str, horizon: int, capacity: int) -> str:
 
     Example:
         >>> panel("I2", 15, 3)
-        'I2, H = 15, k = 3'
+        'I2 H=15 k=3'
     """
-    return f"{kind}, H = {horizon}, k = {capacity}"
+    return f"{kind} H={horizon} k={capacity}"
 
 
 def random_instances(horizon: int, capacity: int, count: int, root: int = INSTANCE_KEY) -> Any:
@@ -73,29 +73,35 @@ def random_instances(horizon: int, capacity: int, count: int, root: int = INSTAN
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
-    """Two sweeps (I1; I2 with several instances) for each kind of constants."""
+    """For each kind of constants one sweep, or with --full two: I1 with many seeds, I2 with many instances.
+
+    Without --full, I1 and I2 share batches and so compilations: 8 seeds of everything, 8 instances of I2.
+    """
     import jaxbandit as jb
 
     sizes = [(h, k) for h in HORIZONS for k in CAPACITIES] if options.full else QUICK
-    seeds = options.choose_seeds(16, full=32)
-    episodes = options.choose_episodes(200_000, full=NUM_EPISODES)
-    # As many runs as seeds for I1: mostly over instances, because these are the replicates; two seeds of each
-    # let two devices share the work.
-    per_instance = 2 if seeds >= 4 else 1
+    seeds = options.choose_seeds(8, full=32)
+    # With --full a panel of I2 has as many runs as one of I1, two for each instance: instances are the
+    # replicates, so there should be many of them, and two seeds let two devices share the work.
+    count, each = (max(2, seeds // 2), 2) if options.full else (8, seeds)
     uniform = {
         panel("I1", h, k): jb.make_instance("prophet-uniform", horizon=h, capacity=k, num_values=NUM_VALUES)
         for h, k in sizes
     }
-    drawn = {panel("I2", h, k): random_instances(h, k, -(-seeds // per_instance)) for h, k in sizes}
-    parts = {
-        "I1": {"instances": uniform, "num_seeds": seeds},
-        "I2": {"instances": drawn, "num_seeds": per_instance},
-    }
-    common = {"num_episodes": episodes, "record": jb.record.linear(200)}
+    drawn = {panel("I2", h, k): random_instances(h, k, count) for h, k in sizes}
+    parts = (
+        {"I1": (uniform, seeds), "I2": (drawn, each)} if options.full else {"both": (uniform | drawn, seeds)}
+    )
+    episodes = options.choose_episodes(200_000, full=NUM_EPISODES)
     return {
-        f"{constants}-{kind}": {**common, **part, "learners": learners(constants)}
+        f"{constants}-{kind}": {
+            "learners": learners(constants),
+            "instances": instances,
+            "num_episodes": episodes,
+            "num_seeds": number,
+        }
         for constants in CONSTANTS
-        for kind, part in parts.items()
+        for kind, (instances, number) in parts.items()
     }
 
 
@@ -103,7 +109,7 @@ def joined(datasets: dict[str, Dataset], constants: str) -> Dataset:
     """I1 and I2 with one kind of constants as one Dataset."""
     from jaxbandit.experiments.running import join
 
-    return join(*(datasets[f"{constants}-{kind}"] for kind in ("I1", "I2")))
+    return join(*(dataset for label, dataset in datasets.items() if label.startswith(f"{constants}-")))
 
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
@@ -115,10 +121,12 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
         both = joined(datasets, constants)
         episodes = int(both["episode"].values[-1])
         panels = list(jb.stats.families(both))
-        columns = len({name.split("k = ")[1] for name in panels})
+        columns = len({name.split("k=")[1] for name in panels})
         size = "" if episodes >= NUM_EPISODES else f", not the paper's {NUM_EPISODES:,}"
         title = f"Prophet inequality, A = {NUM_VALUES}, {constants} constants, T = {episodes:,}{size}"
-        drawn[f"prophet_{constants}"] = jb.plot_panels(both, columns=columns, title=title)
+        drawn[f"prophet_{constants}"] = jb.plot_panels(
+            both, columns=columns, title=title, panel_size=(7.2 / columns, 5.0 / columns)
+        )
     return drawn
 
 

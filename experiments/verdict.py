@@ -115,7 +115,7 @@ def regret_findings(constants: str, dataset: Dataset) -> list[Finding]:
     ]
     ordered = [name for name in map(str, dataset["learner"].values) if name.startswith("OrderedExpRef")]
     for name in ordered:
-        label = constants if name == "OrderedExpRef" else f"{constants}, exploration k/(2H)"
+        label = constants if name == "OrderedExpRef" else f"{constants}, exploration k/(2H) as in the paper"
         better = differences(dataset, "ExpRef", name)
         findings.append(
             Finding(
@@ -126,7 +126,7 @@ def regret_findings(constants: str, dataset: Dataset) -> list[Finding]:
             )
         )
     for name in ordered:
-        label = constants if name == "OrderedExpRef" else f"{constants}, exploration k/(2H)"
+        label = constants if name == "OrderedExpRef" else f"{constants}, exploration k/(2H) as in the paper"
         factor = ratios(dataset, name, "UCB-VI")
         evidence = f"OrderedExpRef over UCB-VI: {_extremes(factor, '.2f')}"
         verdict = judge(factor, 1 / SAME_ORDER, SAME_ORDER)
@@ -236,7 +236,9 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     }
     findings = [f for constants, dataset in by_constants.items() for f in regret_findings(constants, dataset)]
     findings += time_findings(timings)
-    times = f"A time is flat in k if it grows by less than a factor of {FLAT:g} from k = 2 to 4 (95 % intervals)."
+    times = (
+        f"A time is flat in k if it grows by less than a factor of {FLAT:g} from k = 2 to 4 (95 % intervals)."
+    )
     return {"verdict.md": report(_ordered(findings), f"{_note(by_constants)} {times}")}
 
 

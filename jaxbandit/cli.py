@@ -1,12 +1,13 @@
 """The command line: ``jaxbandit list | run | plot | report | bench``.
 
-The subcommands are frozen dataclasses (their docstrings are the help). jax, xarray and matplotlib are imported
-when a command needs them, so that ``--help`` answers at once. Exit codes: 0 done, 1 a file could not be read
-or written, 2 a mistake in what was asked for, 130 interrupted.
+The subcommands are frozen dataclasses (their docstrings are the help). jax, xarray and matplotlib are
+imported when a command needs them, so that ``--help`` answers at once. Exit codes: 0 done, 1 a file could
+not be read or written, 2 a mistake in what was asked for, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import os
@@ -96,7 +97,7 @@ Command = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911  (one per way to end)
     """The command ``jaxbandit``; returns the exit code.
 
     Example:
@@ -149,7 +150,7 @@ def parse(given: Sequence[str]) -> Any:
     )
     return tyro.cli(
         Command, prog=PROGRAM, description=DESCRIPTION, args=given, config=options, registry=registry
-    )  # type: ignore[call-overload]
+    )
 
 
 def _whole_numbers(kind: Any) -> Any:
@@ -189,8 +190,8 @@ def show_list(command: List) -> None:
             constructor = known.constructors[name]
             summary = (inspect.getdoc(constructor) or "").split("\n")[0]
             parameters = inspect.signature(constructor).parameters.values()
-            shown = ", ".join(p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters)
-            print(f"  {name:18} {summary}\n  {'':18}   ({shown})")
+            shown = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
+            print(f"  {name:18} {summary}\n  {'':18}   ({', '.join(shown)})")
 
 
 def run(command: Run) -> None:
@@ -265,11 +266,9 @@ def start_jax(devices: int | None, cache: Path | None) -> None:
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if devices is not None or "JAX_NUM_CPU_DEVICES" not in os.environ:
-        try:
+        # if jax has started already (in a notebook, say) or is older than the setting, it stays as it is
+        with contextlib.suppress(RuntimeError, AttributeError):
             jax.config.update("jax_num_cpu_devices", devices or cores)
-        except (RuntimeError, AttributeError):
-            # jax has started already (in a notebook, say) or is older than the setting: it stays as it is
-            pass
     if cache is not None:
         jax.config.update("jax_compilation_cache_dir", str(cache))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)

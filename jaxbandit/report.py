@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; }
+body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc; }
 img { max-width: 100%; display: block; margin: 1rem auto; }
 table { border-collapse: collapse; font-size: 0.88rem; margin: 0.8rem 0; }
 th, td { border: 1px solid #ccc; padding: 0.2rem 0.6rem; text-align: left; vertical-align: top; }
-th { background: #f2f2f2; } pre { overflow-x: auto; background: #f7f7f7; padding: 0.8rem; font-size: 0.82rem; }
+th { background: #f2f2f2; }
+pre { overflow-x: auto; background: #f7f7f7; padding: 0.8rem; font-size: 0.82rem; }
 .note { color: #595959; font-size: 0.9rem; } details { margin: 0.5rem 0; }
 """.strip()
 
@@ -99,14 +101,16 @@ def page(
     """
     body = [f"<h1>{html.escape(title)}</h1>"]
     if datasets:
-        dates = sorted({str(dataset.attrs.get("created", "unknown")) for dataset in datasets.values()})
-        body.append(f'<p class="note">Results of {html.escape(" to ".join({dates[0]: 0, dates[-1]: 0}))}.</p>')
+        dates = sorted(str(dataset.attrs.get("created", "unknown")) for dataset in datasets.values())
+        period = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
+        body.append(f'<p class="note">Results of {html.escape(period)}.</p>')
     if figures:
         body.append("<h2>Figures</h2>")
         body += [_image(name, data) for name, data in figures.items()]
     if tables:
         body.append("<h2>Tables</h2>")
-        body += [f"<h3>{html.escape(Path(name).stem)}</h3>\n{text_to_html(text)}" for name, text in tables.items()]
+        for name, text in tables.items():
+            body.append(f"<h3>{html.escape(Path(name).stem)}</h3>\n{text_to_html(text)}")
     if datasets:
         body.append("<h2>Configuration</h2>")
         body += [_configuration(label, dataset) for label, dataset in datasets.items()]
@@ -203,5 +207,7 @@ def _versions(datasets: Iterable[Dataset]) -> str:
     for dataset in datasets:
         for name, version in json.loads(dataset.attrs.get("versions", "{}")).items():
             found.setdefault(name, {})[str(version)] = None
-    rows = [f"<tr><th>{html.escape(a)}</th><td>{html.escape(', '.join(b))}</td></tr>" for a, b in found.items()]
-    return "\n".join(["<table>", *rows, "</table>"])
+    lines = ["<table>"]
+    for name, versions in found.items():
+        lines.append(f"<tr><th>{html.escape(name)}</th><td>{html.escape(', '.join(versions))}</td></tr>")
+    return "\n".join([*lines, "</table>"])

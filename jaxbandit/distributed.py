@@ -40,6 +40,8 @@ def initialize(
         raise ValueError(
             f"no cluster scheduler was recognised ({error}); give coordinator, num_processes and process_id"
         ) from error
+    except RuntimeError as error:
+        raise RuntimeError(f"initialize: call it once, before anything else touches jax ({error})") from error
 
 
 def is_main() -> bool:

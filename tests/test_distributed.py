@@ -66,12 +66,25 @@ def test_one_process_needs_no_setting_up():
     [
         (("127.0.0.1:1",), "accepted: all three, or none of them under a cluster scheduler"),
         (("127.0.0.1:1", 2, 2), r"process_id: 2; accepted: 0\.\.1 \(num_processes is 2\)"),
-        ((), "no cluster scheduler was recognised .*; give coordinator, num_processes and process_id"),
     ],
 )
 def test_errors_of_initialize(arguments, message):
     with pytest.raises(ValueError, match=message):
         distributed.initialize(*arguments)
+
+
+def test_no_scheduler_and_too_late(monkeypatch):
+    jax.devices()
+    with pytest.raises(RuntimeError, match="initialize: call it once, before anything else touches jax"):
+        distributed.initialize()
+
+    def nothing_found(*_):
+        raise ValueError("coordinator_address should be defined.")
+
+    monkeypatch.setattr(jax.distributed, "initialize", nothing_found)
+    saying = "no cluster scheduler was recognised .*; give coordinator, num_processes and process_id"
+    with pytest.raises(ValueError, match=saying):
+        distributed.initialize()
 
 
 def test_cpu_devices_come_too_late():

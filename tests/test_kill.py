@@ -1,4 +1,4 @@
-"""A real sweep, killed with SIGKILL at random moments and resumed each time, ends as the uninterrupted one."""
+"""A real sweep, killed with SIGKILL at random moments and resumed each time, ends as an uninterrupted one."""
 
 import json
 import pathlib
@@ -37,10 +37,8 @@ def soak(tmp_path, sweep, kills, longest):
     """Kills at ``kills`` moments drawn from [0, longest) seconds, then lets the sweep finish; how many kills hit."""
     folder = tmp_path / "run"
     rng = np.random.default_rng(0)
-    options = {
-        "result": str(tmp_path / "run.nc"),
-        "sweep": {**sweep, "checkpoint": str(folder), "checkpoint_seconds": 0},
-    }
+    saving = {"checkpoint": str(folder), "checkpoint_seconds": 0}
+    options = {"result": str(tmp_path / "run.nc"), "sweep": {**sweep, **saving}}
     hits = sum(run_until_killed(options, folder, rng.uniform(0, longest)) for _ in range(kills))
     if not (tmp_path / "run.nc").exists():
         subprocess.run([sys.executable, str(PROGRAM), json.dumps(options)], check=True)
@@ -52,7 +50,7 @@ def soak(tmp_path, sweep, kills, longest):
 
 
 def test_a_killed_sweep_goes_on(tmp_path):
-    # chunks of 1000 take milliseconds here, and each is saved: the kills fall between and into writes
+    # a chunk takes milliseconds here, and each is saved: the kills fall between writes and into them
     hits = soak(tmp_path, {"only": "UCB-VI", "chunk_size": 100, "max_lanes": 8}, kills=3, longest=1.5)
     assert hits >= 1
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Array = Any
 SMALLEST_VISIT = 1e-9
 """States visited with a smaller probability count as never reached."""
+SMALLEST_LOSS = 1e-6
+"""Actions that lose less (rounding in float32) count as optimal: several actions can be."""
 
 
 def plot_active_sets(
@@ -103,9 +105,10 @@ def plot_policy(
 ) -> Drawn:
     """The action (in the prophet problem: the index of the threshold) per state, learned beside optimal.
 
-    States in which the two differ are framed in red; states that the learned policy never reaches are grey,
-    if visitation is known (``against`` is an MDP, or ``visitation`` is given); unknown or randomised actions
-    are blank.
+    States in which the two differ are framed in red; if ``against`` is an MDP, only those in which the
+    learned action loses something (several actions can be optimal). States that the learned policy never
+    reaches are grey, if visitation is known (``against`` is an MDP, or ``visitation`` is given); unknown or
+    randomised actions are blank.
 
     Args:
         policy: int [H, k+1], or the Dataset of a sweep (then ``learner``, ``instance``, ``seed`` choose a
@@ -139,9 +142,9 @@ def plot_policy(
     if against is None:
         raise ValueError("against: None; accepted: an MDP or a policy [H, k+1]")
     if isinstance(against, MDP):
-        optimal, visitation = _plan(against, learned, visitation)
+        optimal, losing, visitation = _plan(against, learned, visitation)
     else:
-        optimal = np.asarray(against, np.float64)
+        optimal, losing = np.asarray(against, np.float64), None
     if learned.ndim != 2 or learned.shape != optimal.shape:
         raise ValueError(
             f"policy, against: shapes {learned.shape}, {optimal.shape}; accepted: [H, k+1], the same for both"
@@ -153,7 +156,8 @@ def plot_policy(
     data = {"learned": upright(learned), "optimal": upright(optimal)}
     known = np.isfinite(data["learned"]) & np.isfinite(data["optimal"])
     reached = np.ones(known.shape, bool) if visitation is None else upright(visitation) > SMALLEST_VISIT
-    different = known & reached & (data["learned"] != data["optimal"])
+    apart = data["learned"] != data["optimal"] if losing is None else upright(losing) > 0
+    different = known & reached & apart
     levels, stages = known.shape
     axes = state_axes(ax, 2, 2, stages, levels)
     top = max(1.0, float(np.nanmax([*data["learned"].flat, *data["optimal"].flat])))
@@ -214,14 +218,20 @@ def _stored_policy(
     return np.asarray(learned, np.float64)[:stages, :levels], optimal, f"{learner}, {where}, seed {seed}"
 
 
-def _plan(mdp: MDP, learned: np.ndarray, visitation: Array | None) -> tuple[np.ndarray, Array | None]:
-    """Optimal policy of the MDP, and the visitation of the learned policy if all its actions are known."""
+def _plan(
+    mdp: MDP, learned: np.ndarray, visitation: Array | None
+) -> tuple[np.ndarray, np.ndarray | None, Array | None]:
+    """The optimal policy, where the learned action is not an optimal one, and the visitation if known."""
     import jax.numpy as jnp
 
     from jaxbandit import planning
 
     _, best = planning.optimal(mdp)
-    fits = learned.shape == best.shape and np.isfinite(learned).all()
-    if visitation is None and fits:
-        visitation = np.asarray(planning.visitation(mdp, jnp.asarray(learned, jnp.int32)))
-    return np.asarray(best, np.float64), visitation
+    if learned.shape != best.shape:
+        return np.asarray(best, np.float64), None, visitation
+    known = np.isfinite(learned)
+    actions = np.where(known, learned, 0).astype(np.int32)
+    lost = np.take_along_axis(np.asarray(planning.gaps(mdp)), actions[:, :, None], axis=2)[:, :, 0]
+    if visitation is None and known.all():
+        visitation = np.asarray(planning.visitation(mdp, jnp.asarray(actions)))
+    return np.asarray(best, np.float64), lost > SMALLEST_LOSS, visitation

@@ -95,6 +95,14 @@ def test_unreached_states_are_grey_and_never_count_as_different(mdp):
     assert given.data["different"].sum() == 2  # both levels of stage 2
 
 
+def test_another_optimal_action_does_not_count_as_different(mdp):
+    one_level = mdp._replace(start=jnp.int32(1))  # one unit, two stages: taking it now or later pays the same
+    learned = np.array([[0, 1, 1], [0, 1, 1]])
+    assert planning.optimal(one_level)[1][0, 1] == 0
+    assert not plot_policy(learned, one_level).data["different"].any()
+    assert plot_policy(learned, planning.optimal(one_level)[1]).data["different"].sum() == 1
+
+
 def test_titles_of_small_panels_do_not_run_into_each_other(ds, mdp):
     drawn = plot_policy(np.array([[0, 0, 1], [0, 0, 0]]), mdp)
     drawn.figure.draw_without_rendering()

@@ -128,9 +128,9 @@ class Plan:
             for row in rows
         ]
         total = (
-            f"{self.num_lanes} lanes of {self.num_episodes} episodes in {len(self.batches)} batches, "
-            f"{self.compilations} compilations, {self.num_devices} device{'s' * (self.num_devices != 1)}, "
-            f"largest batch about {format_bytes(self.peak_bytes)}"
+            f"{self.num_lanes} lanes of {self.num_episodes} episodes; batches: {len(self.batches)}, "
+            f"compilations: {self.compilations}, devices: {self.num_devices}, "
+            f"largest batch: about {format_bytes(self.peak_bytes)} and the engine's buffers for a chunk"
         )
         return "\n".join([*lines, total])
 

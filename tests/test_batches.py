@@ -94,9 +94,8 @@ def test_dry_run_lists_shapes_lanes_batches_bytes_and_compilations(capsys):
     assert " ".join(lines[3].split()[:10]) == "G episodes 3 1 3 4 2 40 4 2x5"
     assert " ".join(lines[4].split()[:10]) == "G episodes 3 2 3 1 2 10 1 2x5"
     # U and G are one program: where shapes agree they share a compilation
-    assert lines[5].startswith(
-        "75 lanes of 1000 episodes in 8 batches, 3 compilations, 1 device, largest batch about"
-    )
+    saying = "75 lanes of 1000 episodes; batches: 8, compilations: 3, devices: 1, largest batch: about "
+    assert lines[5].startswith(saying)
     assert plan.num_lanes == 75
     assert plan.peak_bytes == max(b.lanes * plan.groups[b.group].bytes_per_lane for b in plan.batches)
 

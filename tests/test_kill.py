@@ -34,7 +34,7 @@ def run_until_killed(options, folder, delay):
 
 
 def soak(tmp_path, sweep, kills, longest):
-    """Kills at ``kills`` moments drawn from [0, longest) seconds, then lets the sweep finish; how many kills hit."""
+    """Kills at moments drawn from [0, longest) seconds, then lets the sweep finish; how many kills hit."""
     folder = tmp_path / "run"
     rng = np.random.default_rng(0)
     saving = {"checkpoint": str(folder), "checkpoint_seconds": 0}

@@ -2,7 +2,8 @@
 
 XLA on CPU fuses element-wise code into its consumers and computes it again for each of them: a value [H] that
 is compared with every entry of an array [H, A, k] is recomputed A k times, and a chain with several outputs
-as many times as there are outputs. ``optimization_barrier`` does not stop it; a call that is not inlined does.
+as many times as there are outputs. ``optimization_barrier`` does not stop it; a call that is not inlined
+does.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _default_promotion():
 
 @cache
 def _rules(optimizer: optax.GradientTransformation | None, schedule: Callable[[Array], Array] | None):
-    """init and update for an optimizer or schedule; the same objects on every call with the same arguments."""
+    """init and update for an optimizer or schedule; the same objects for the same arguments."""
 
     def init(problem: Problem, params: Any) -> PolicyGradientState:
         logits = jnp.zeros((problem.horizon, problem.width, problem.num_actions), jnp.float32)

@@ -1,0 +1,286 @@
+"""UCB-VI against plain Python, its lanes, its optimism, and counts beyond what float32 can hold."""
+
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.feedback import SemiBanditFeedback
+from jaxbandit.learners import Problem, make_learner
+from jaxbandit.learners.ucbvi import ucbvi
+
+VARIANTS = [(bonus, monotone) for bonus in ("hoeffding", "bernstein") for monotone in (False, True)]
+
+# Five episodes at H=2, k=2, A=2, one (level, action, reward, next level) per stage.
+SCRIPT = [
+    [(2, 0, 0.0, 2), (2, 1, 0.0, 1)],
+    [(2, 0, 0.25, 1), (1, 0, 0.5, 0)],
+    [(2, 1, 0.0, 2), (2, 1, 0.75, 1)],
+    [(2, 0, 0.0, 2), (2, 0, 0.0, 2)],
+    [(2, 1, 0.5, 0), (0, 1, 0.0, 0)],
+]
+EPISODES = 100.0
+
+
+def reference_q(script, horizon, width, num_actions, num_episodes, scale, bonus, monotone):
+    """Q as a dictionary (i, level, a) -> value, from the formulas of the module, one number at a time."""
+    L = math.log(5 * width * num_actions * horizon * num_episodes**2)
+    keys = [
+        (i, level, a) for i in range(horizon) for level in range(1, width + 1) for a in range(num_actions)
+    ]
+    q = dict.fromkeys(keys, 1.0)
+    for t in range(1, len(script) + 1):
+        tail = [0.0] * (width + 1)
+        new = {}
+        for i in reversed(range(horizon)):
+            for level, a in [(level, a) for level in range(1, width + 1) for a in range(num_actions)]:
+                seen = [e[i] for e in script[:t] if e[i][:2] == (level, a)]
+                n = len(seen)
+                if n == 0:
+                    new[i, level, a] = 1.0
+                    continue
+                mean = sum(r for _, _, r, _ in seen) / n
+                value = sum(tail[s] for *_, s in seen) / n
+                if bonus == "hoeffding":
+                    extra = math.sqrt(L / n)
+                else:
+                    variance = sum((tail[s] - value) ** 2 for *_, s in seen) / n
+                    doubt = 0.0
+                    for *_, s in seen:
+                        if i + 1 < horizon and s > 0:
+                            arrivals = max(sum(e[i + 1][0] == s for e in script[:t]), 1)
+                            doubt += min(1e4 * horizon * width**2 * num_actions * L**2 / arrivals, 1) / n
+                    extra = (
+                        math.sqrt(8 * L * variance / n)
+                        + math.sqrt(8 * L * mean * (1 - mean) / n)
+                        + 14 * L / (3 * n)
+                        + math.sqrt(8 * doubt / n)
+                    )
+                new[i, level, a] = min(1.0, mean + value + scale * extra)
+                if monotone:
+                    new[i, level, a] = min(new[i, level, a], q[i, level, a])
+            tail = [0.0] + [
+                max(new[i, level, a] for a in range(num_actions)) for level in range(1, width + 1)
+            ]
+        q = new
+    return q
+
+
+def feedback_of(episode):
+    levels, actions, rewards, following = (np.array(x) for x in zip(*episode, strict=True))
+    ints = [jnp.asarray(x, jnp.int32) for x in (levels, actions, following)]
+    return SemiBanditFeedback(ints[0], ints[1], jnp.asarray(rewards, jnp.float32), ints[2])
+
+
+def play(learner, script, horizon=2, width=2, num_actions=2):
+    state = learner.init(Problem(horizon, width, num_actions, EPISODES), learner.params)
+    for episode in script:
+        state = learner.update(state, learner.act(state, None), feedback_of(episode))
+    return state
+
+
+def random_feedback(seed, shape, width, num_actions):
+    """Random episodes, whether or not any MDP would produce them; ``shape`` starts with H."""
+    rng = np.random.default_rng(seed)
+    draw = lambda high: jnp.asarray(rng.integers(0, high, shape), jnp.int32)  # noqa: E731
+    rewards = jnp.asarray(rng.random(shape), jnp.float32)
+    return SemiBanditFeedback(draw(width + 1), draw(num_actions), rewards, draw(width + 1))
+
+
+@pytest.mark.parametrize(("bonus", "monotone"), VARIANTS)
+def test_five_scripted_episodes(bonus, monotone):
+    scale = 0.05 if bonus == "hoeffding" else 0.004
+    state = play(ucbvi(scale, monotone, bonus), SCRIPT)
+    expected = reference_q(SCRIPT, 2, 2, 2, EPISODES, scale, bonus, monotone)
+    assert min(expected.values()) < 0.7  # the clipping at 1 leaves something to compare
+    for (i, level, a), value in expected.items():
+        assert float(state.q[i, a, level - 1]) == pytest.approx(value, rel=2e-6), (i, level, a)
+
+
+def test_two_numbers_by_hand():
+    """Stage 2, level 2, action 1: rewards 0 and 0.75, N = 2. Stage 1 adds the values of the next levels."""
+    state = play(ucbvi(0.05), SCRIPT)
+    L = math.log(5 * 2 * 2 * 2) + 2 * math.log(100)
+    assert float(state.q[1, 1, 1]) == pytest.approx(0.375 + 0.05 * math.sqrt(L / 2), rel=1e-6)
+    level1 = 1.0  # action 1 was never tried there
+    level2 = 0.375 + 0.05 * math.sqrt(L / 2)  # above action 0, which paid nothing
+    expected = 0.25 / 3 + (2 * level2 + level1) / 3 + 0.05 * math.sqrt(L / 3)
+    assert float(state.q[0, 0, 1]) == pytest.approx(expected, rel=1e-6)
+
+
+def test_monotone_only_lowers():
+    plain = play(ucbvi(0.05), SCRIPT).q
+    monotone = play(ucbvi(0.05, monotone=True), SCRIPT).q
+    assert bool(jnp.all(monotone <= plain))
+    assert bool(jnp.any(monotone < plain))
+
+
+def test_first_policy_and_ties():
+    learner = ucbvi()
+    policy = learner.act(learner.init(Problem(3, 2, 4, 10.0), learner.params), None)
+    chex.assert_trees_all_equal(policy, jnp.zeros((3, 3), jnp.int32))
+    state = play(learner, SCRIPT)
+    expected = np.argmax(np.moveaxis(np.asarray(state.q), 1, -1), axis=-1)
+    np.testing.assert_array_equal(learner.act(state, None)[:, 1:], expected)
+    np.testing.assert_array_equal(learner.act(state, None)[:, 0], 0)
+
+
+@pytest.mark.parametrize(("bonus", "monotone"), VARIANTS)
+def test_lanes_vmap_and_loop_agree(bonus, monotone):
+    horizon, width, num_actions, lanes = 4, 3, 3, (2, 5)
+    learner = ucbvi(0.03, monotone, bonus)
+    start = learner.init(Problem(horizon, width, num_actions, 1e4), learner.params)
+    side_by_side = jax.tree.map(lambda x: jnp.broadcast_to(x[..., None, None], (*x.shape, *lanes)), start)
+    stacked = jax.tree.map(lambda x: jnp.broadcast_to(x, (10, *x.shape)), start)
+    single = [start] * 10
+    update, mapped = jax.jit(learner.update), jax.jit(jax.vmap(learner.update))
+    for t in range(15):
+        feedback = random_feedback(t, (horizon, *lanes), width, num_actions)
+        by_lane = jax.tree.map(lambda x: jnp.moveaxis(x.reshape(horizon, 10), 1, 0), feedback)
+        side_by_side = update(side_by_side, None, feedback)
+        stacked = mapped(stacked, None, by_lane)
+        for j in range(10):
+            single[j] = update(single[j], None, jax.tree.map(lambda x, j=j: x[j], by_lane))
+    flat = jax.tree.map(lambda x: jnp.moveaxis(x.reshape(*x.shape[:-2], 10), -1, 0), side_by_side)
+    loop = jax.tree.map(lambda *x: jnp.stack(x), *single)
+    chex.assert_trees_all_equal(flat.counts, stacked.counts, loop.counts)
+    chex.assert_trees_all_close(flat.q, stacked.q, loop.q, rtol=1e-6)
+    policies = learner.act(side_by_side, None)
+    assert policies.shape == (horizon, width + 1, *lanes)
+    assert policies.dtype == jnp.int32
+    np.testing.assert_array_equal(
+        np.moveaxis(np.asarray(policies).reshape(horizon, width + 1, 10), -1, 0),
+        jax.vmap(learner.act, (0, None))(flat, None),
+    )
+
+
+@pytest.mark.parametrize("bonus", ["hoeffding", "bernstein"])
+def test_optimism_on_the_good_event(bonus):
+    """With c = 1 the optimistic value stays above the optimum in 20 runs of 300 episodes.
+
+    By Hoeffding one mean over N visits deviates by sqrt(L / N) with probability at most exp(-2 L), and there
+    are H k A T of them in a run: the false-alarm rate is below 1e-8. The Bernstein bonus is larger here, and
+    the monotone Q, being the smallest so far, is the hardest case.
+    """
+    horizon, num_episodes, runs = 3, 300, 20
+    mdp = jb.make_instance("prophet-uniform", horizon=horizon, capacity=2, num_values=3)
+    optimum = jb.optimal_values(mdp)[0][:-1, 1:]
+    learner = ucbvi(1.0, True, bonus)
+
+    def episode(state, key):
+        policy = learner.act(state, None)
+
+        def stage(level, x):
+            i, key = x
+            action = policy[i, level]
+            bounds = jnp.cumsum(mdp.prob[i, level, action])[:-1]
+            m = jnp.sum(jax.random.uniform(key) >= bounds, dtype=jnp.int32)
+            following = mdp.next_level[i, level, action, m]
+            return following, (level, action, mdp.reward[i, level, action, m], following)
+
+        stages = (jnp.arange(horizon), jax.random.split(key, horizon))
+        _, seen = jax.lax.scan(stage, mdp.start, stages)
+        state = learner.update(state, policy, SemiBanditFeedback(*seen))
+        return state, jnp.max(state.q, axis=1)
+
+    def run(key):
+        state = learner.init(Problem(horizon, 2, 3, float(num_episodes)), learner.params)
+        return jax.lax.scan(episode, state, jax.random.split(key, num_episodes))
+
+    states, values = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), runs))
+    assert bool(jnp.all(values >= optimum[None, None] - 1e-5))
+    if bonus == "hoeffding":
+        assert float(jnp.min(values)) < 1  # the bound says something
+    assert int(jnp.sum(states.counts.visits[:, 0])) == runs * num_episodes
+
+
+def test_visits_beyond_float32():
+    """From 2^24 visits on float32 counts and running means stand still or drift; integers do not."""
+    learner = ucbvi(1.0)
+    state = learner.init(Problem(1, 1, 1, 1e9), learner.params)
+    start, more = 2**24 + 3, 5000
+    full = jnp.full((1, 1, 1), start, jnp.int32)
+    counts = state.counts._replace(visits=full, moves=full[..., None], whole=full // 10)
+    state = state._replace(counts=counts)
+    reward = np.float32(0.7)
+    ones = jnp.ones(1, jnp.int32)
+    feedback = SemiBanditFeedback(ones, jnp.zeros(1, jnp.int32), jnp.full(1, reward), ones)
+    state = jax.jit(lambda s: jax.lax.fori_loop(0, more, lambda _, s: learner.update(s, None, feedback), s))(
+        state
+    )
+    assert state.counts.visits.item() == start + more
+    assert state.counts.moves.item() == start + more
+    total = state.counts.whole.item() + state.counts.fraction.item() / 2**30
+    assert total == pytest.approx(start // 10 + more * float(reward), abs=more * 2**-31)
+    L = math.log(5) + 2 * math.log(1e9)
+    mean = total / (start + more)
+    assert state.q.item() == pytest.approx(mean + math.sqrt(L / (start + more)), rel=1e-6)
+
+
+def test_largest_reward_carries():
+    """A fraction of 2^30 - 1 and a reward of 1 fill an int32 exactly."""
+    learner = ucbvi(0.0)
+    state = learner.init(Problem(1, 1, 1, 10.0), learner.params)
+    state = state._replace(counts=state.counts._replace(fraction=jnp.full((1, 1, 1), 2**30 - 1, jnp.int32)))
+    ones = jnp.ones(1, jnp.int32)
+    state = learner.update(state, None, SemiBanditFeedback(ones, ones - 1, jnp.ones(1), ones - 1))
+    assert (state.counts.whole.item(), state.counts.fraction.item()) == (1, 2**30 - 1)
+
+
+def test_level_zero_is_ignored():
+    learner = ucbvi()
+    state = learner.init(Problem(2, 2, 2, 10.0), learner.params)
+    zeros = jnp.zeros(2, jnp.int32)
+    after = learner.update(state, None, SemiBanditFeedback(zeros, zeros + 1, jnp.zeros(2), zeros))
+    chex.assert_trees_all_equal(after.counts, state.counts)
+
+
+def test_bonus_scale_is_a_leaf():
+    scales = jnp.asarray([0.0, 0.1, 0.5, 2.0], jnp.float32)
+    script = jax.tree.map(lambda *x: jnp.stack(x), *[feedback_of(e) for e in SCRIPT])
+
+    @jax.jit
+    @chex.assert_max_traces(n=2)  # one for all calls, one for vmap
+    def final_q(params):
+        state = ucbvi().init(Problem(2, 2, 2, EPISODES), params)
+        return jax.lax.scan(lambda s, seen: (ucbvi().update(s, None, seen), None), state, script)[0].q
+
+    one_by_one = [final_q({"bonus_scale": scale}) for scale in scales]
+    mapped = jax.vmap(final_q.__wrapped__)({"bonus_scale": scales})
+    chex.assert_trees_all_close(jnp.stack(one_by_one), mapped, rtol=1e-6)
+    assert len({round(float(jnp.sum(q)), 4) for q in one_by_one}) > 2
+
+
+def test_equal_variants_are_one_program():
+    assert ucbvi(0.1).rules == ucbvi(0.9, preset="theory").rules
+    assert hash(ucbvi(0.1).rules) == hash(ucbvi(0.9).rules)
+    assert ucbvi(monotone=True).rules != ucbvi().rules
+
+
+def test_huge_number_of_episodes():
+    """T^2 overflows float32; the logarithm does not."""
+    state = ucbvi().init(Problem(2, 3, 4, 1e30), ucbvi().params)
+    assert state.log_term.item() == pytest.approx(math.log(5 * 2 * 3 * 4) + 60 * math.log(10), rel=1e-6)
+
+
+def test_presets_and_errors():
+    assert float(ucbvi().params["bonus_scale"]) == 1.0
+    assert float(ucbvi(preset="practical").params["bonus_scale"]) == 0.25
+    assert float(ucbvi(0.5, preset="practical").params["bonus_scale"]) == 0.5
+    assert make_learner("ucbvi", monotone=True).feedback == "semi-bandit"
+    for parameters, message in [
+        ({"bonus_scale": -1}, "bonus_scale: -1; accepted: a finite number >= 0"),
+        ({"bonus_scale": math.nan}, "bonus_scale: nan; accepted"),
+        ({"bonus_scale": "big"}, "bonus_scale: 'big'; accepted"),
+        ({"bonus_scale": True}, "bonus_scale: True; accepted"),
+        ({"bonus_scale": [0.1, 0.2]}, "bonus_scale: .*; accepted"),
+        ({"monotone": 1}, "monotone: 1; accepted: False, True"),
+        ({"bonus": "chernoff"}, "bonus: 'chernoff'; accepted: 'hoeffding', 'bernstein'"),
+        ({"preset": "magic"}, "preset: 'magic'; accepted: None, 'theory', 'practical'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ucbvi(**parameters)

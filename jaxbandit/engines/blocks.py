@@ -221,7 +221,7 @@ def _tables(outcomes: Outcomes, blocks: Blocks) -> tuple[jax.Array, jax.Array]:
     ):
         chance, following = splits(policy, prob)
         to = jnp.broadcast_to(to, chance.shape)
-        own = jnp.arange(chance.shape[-1], dtype=jnp.int32)
+        own = jax.lax.broadcasted_iota(jnp.int32, chance.shape, chance.ndim - 1)
         certain = (jnp.take_along_axis(chance, following, -1) >= 1) & (following != own)
         rest_to = jnp.take_along_axis(to, following, -1)
         code = to | (following << 8) | (certain.astype(jnp.int32) << 16) | (rest_to << 17)
@@ -322,7 +322,7 @@ def advance(form: Any, world: World, keys: tuple[Array, Array], points: Array, n
         begin = p.played[..., None] + jnp.cumsum(blocks.episodes, -1) - blocks.episodes
         length = jnp.clip(num_episodes - begin, 0, blocks.episodes)
         per_episode = regrets(world.gap, world.transition, world.outcomes.start, blocks)
-        inside = jnp.clip(points - begin[..., None], 0, length[..., None])
+        inside = jnp.clip(points[None, None, None] - begin[..., None], 0, length[..., None])
         curve = p.curve + jnp.sum(per_episode[..., None] * inside, axis=2)
         end = p.played + jnp.sum(blocks.episodes, -1)
         # A block that T cuts short is never absorbed, so its sums are not needed.

@@ -33,12 +33,12 @@ STRETCH = 32
 class World(NamedTuple):
     """What the engine knows of the MDPs of G groups; learners never see it."""
 
-    bounds: Array
-    """float32 [G * H * (k+1) * A * M]: cumulative probabilities; 2 from the last possible outcome on."""
+    alias: Array
+    """uint32 [G * H * (k+1) * A * M]: alias tables of the outcomes, see `alias_tables`."""
     reward: Array
     """float32 [G * H * (k+1) * A * M]."""
     next_level: Array
-    """int32 [G * H * (k+1) * A * M]."""
+    """int32 [G * H * (k+1) * A * M + G]: of each outcome, and at the end the level that each group starts at."""
     start: Array
     """int32 [G, 1]."""
     gap: Array
@@ -50,22 +50,47 @@ class World(NamedTuple):
 def make_world(mdps: MDP) -> World:
     """Tables for MDPs stacked along a leading axis [G]; gaps are computed in float64 on the way."""
     prob = np.asarray(mdps.prob, np.float64)
-    possible = prob > 0
-    later = np.flip(np.cumsum(np.flip(possible, -1), -1), -1) - possible > 0
-    bounds = np.where(later, np.cumsum(prob, -1), 2.0)
+    if prob.shape[-1] > 256:
+        raise ValueError(f"MDP: {prob.shape[-1]} outcomes per state and action; accepted on the episode engine: at most 256")
     with x64():
         exact = jax.tree.map(lambda x: jnp.asarray(np.asarray(x, np.float64 if _real(x) else np.int32)), mdps)
         gap, transition = (np.asarray(x) for x in exact_tables(exact))
     lanes_last = partial(np.moveaxis, source=0, destination=-1)
     tables = World(
-        bounds.astype(np.float32).ravel(),
+        alias_tables(prob).ravel(),
         np.asarray(mdps.reward, np.float32).ravel(),
-        np.asarray(mdps.next_level, np.int32).ravel(),
+        np.concatenate([np.asarray(mdps.next_level, np.int32).ravel(), np.asarray(mdps.start, np.int32)]),
         np.asarray(mdps.start, np.int32)[:, None],
         lanes_last(gap.astype(np.float32))[:, 1:, ..., None],
         lanes_last(transition.astype(np.float32))[:, 1:, :, 1:, ..., None],
     )
     return jax.tree.map(jnp.asarray, tables)
+
+
+def alias_tables(prob: np.ndarray) -> np.ndarray:
+    """Walker's alias tables of distributions [..., M], as uint32 [..., M]: a draw costs one look-up.
+
+    Column j holds outcome j with a probability in its upper 24 bits, and otherwise the outcome in its lower 8. A draw
+    takes a column and then a side, both from one word; probabilities are right to 2^-24, and impossible outcomes never
+    come up. The table depends on the probabilities alone, so states that share them see the same outcome for one word.
+    """
+    *shape, M = prob.shape
+    weight = (prob / prob.sum(-1, keepdims=True) * M).reshape(-1, M)
+    rows = np.arange(len(weight))
+    keep = np.ones_like(weight)
+    other = np.tile(np.arange(M), (len(weight), 1))
+    open_ = np.ones(weight.shape, bool)
+    for _ in range(M - 1):
+        poor = np.where(open_, weight, np.inf).argmin(-1)
+        rich = np.where(open_, weight, -np.inf).argmax(-1)
+        short = np.minimum(weight[rows, poor], 1)
+        keep[rows, poor], other[rows, poor] = short, rich
+        weight[rows, rich] -= 1 - short
+        open_[rows, poor] = False
+    side = np.minimum(np.round(keep * 2**24), 2**24 - 1).astype(np.uint32)
+    # A column that is sure of its outcome names it on both sides.
+    other = np.where(keep >= 1, np.arange(M), other).astype(np.uint32)
+    return ((side << 8) | other).reshape(*shape, M)
 
 
 @jax.jit
@@ -102,8 +127,8 @@ def run_chunk(
 ) -> tuple[Any, jax.Array]:
     """``num`` episodes from number ``first`` on, in all lanes: the new state and the regrets, float32 [num, G, S].
 
-    ``keys`` [G, S] are the lanes' keys. Episode t of a lane uses fold_in(fold_in(key, 0), t) for the environment and
-    fold_in(fold_in(key, 1), t) for the learner, so any cut into chunks gives the same bits.
+    ``keys`` [G, S] are the lanes' keys. Episode t of a lane uses the words (t, 0), (t, 1), ... of fold_in(key, 0) for the
+    environment and fold_in(fold_in(key, 1), t) for the learner, so any cut into chunks gives the same bits.
     """
     act, update = lane_functions(rules)
     environment = fold_in(key_words(keys), jnp.zeros(keys.shape, jnp.uint32))
@@ -154,53 +179,61 @@ def run_chunk(
 
 
 def episode_words(key: tuple[Array, Array], times: Array, count: int) -> jax.Array:
-    """Random words uint32 [episodes, count, *lanes]; words of an episode depend on its key and number alone."""
+    """Random words uint32 [episodes, count, *lanes]: word c of episode t is threefry(key, (t, c)), whatever the chunk.
+
+    Only the first word of every block is used: XLA would compute the block again for the second.
+    """
     lanes = key[0].shape
-    spread = (Ellipsis, *[None] * len(lanes))
-    k0, k1 = fold_in((key[0][None], key[1][None]), jnp.broadcast_to(times[spread], (times.size, *lanes)))
-    pairs = (count + 1) // 2
-    counter = jnp.arange(pairs, dtype=jnp.uint32)[(None, *spread)]
-    counter = jnp.broadcast_to(counter, (times.size, pairs, *lanes))
-    x0, x1 = threefry((k0[:, None], k1[:, None]), (jnp.zeros_like(counter), counter))
-    return jnp.concatenate([x0, x1], axis=1)[:, :count]
+    shape = (times.size, count, *lanes)
+    spread = [1] * len(lanes)
+    counter = jnp.broadcast_to(jnp.arange(count, dtype=jnp.uint32).reshape(1, count, *spread), shape)
+    time = jnp.broadcast_to(times.reshape(-1, 1, *spread), shape)
+    return threefry((key[0][None, None], key[1][None, None]), (time, counter))[0]
 
 
 def simulate(sizes: Sizes, world: World, policy: Array, words: Array) -> Trajectory:
-    """One episode in every lane: inverse-cdf draws of the joint outcome (and of the action, for a randomised policy)."""
+    """One episode in every lane, from words [H, *lanes] (a randomised policy's actions take another H of them)."""
     H, k, A, M = sizes
     lanes = words.shape[1:]
     group = jnp.arange(world.start.shape[0], dtype=jnp.int32) * jnp.int32(H * (k + 1) * A * M)
     base = jnp.broadcast_to(group[:, None], lanes)
-    deterministic = jnp.issubdtype(policy.dtype, jnp.integer)
+    if not jnp.issubdtype(policy.dtype, jnp.integer):
+        policy = _draw_actions(policy, words[H:])
 
     def look(table, index):
         return table.at[index].get(mode="promise_in_bounds")
 
-    def step(level, x):
+    def step(before, x):
+        # The only thing carried is the outcome, as an index; two results would be two kernels that do all the work.
         i, row, word = x
-        if deterministic:
-            action = _at_level(row, level)
-            u = unit_float32(word)
-        else:
-            chances = _at_level(row, level)
-            v = unit_float32(word[1]) * jnp.sum(chances, axis=0)
-            passed = [v >= sum(chances[: a + 1]) for a in range(A - 1)]
-            action = sum((b.astype(jnp.int32) for b in passed), jnp.zeros(lanes, jnp.int32))
-            u = unit_float32(word[0])
-        index = base + ((i * (k + 1) + level) * A + action) * M
-        outcome = index
-        for m in range(M - 1):
-            outcome = outcome + (u >= look(world.bounds, index + m)).astype(jnp.int32)
-        return look(world.next_level, outcome), outcome
+        level = look(world.next_level, before)
+        index = base + ((i * (k + 1) + level) * A + _at_level(row, level)) * M
+        place = (word >> jnp.uint32(8)) * jnp.uint32(M)
+        column = (place >> jnp.uint32(24)).astype(jnp.int32)
+        entry = look(world.alias, index + column)
+        own = (place & jnp.uint32(0xFFFFFF)) < (entry >> jnp.uint32(8))
+        outcome = index + jnp.where(own, column, (entry & jnp.uint32(255)).astype(jnp.int32))
+        return outcome, outcome
 
-    inputs = words if deterministic else jnp.stack([words[:H], words[H:]], axis=1)
     start = jnp.broadcast_to(world.start, lanes)
-    stages = jnp.arange(H, dtype=jnp.int32)
-    _, outcome = jax.lax.scan(step, start, (stages, policy, inputs))
-    state = (outcome - base[None]) // M
-    return Trajectory(
-        (state // A) % (k + 1), state % A, look(world.reward, outcome), look(world.next_level, outcome)
-    )
+    size = world.next_level.shape[0] - world.start.shape[0]
+    origin = jnp.broadcast_to(size + jnp.arange(world.start.shape[0], dtype=jnp.int32)[:, None], lanes)
+    _, outcome = jax.lax.scan(step, origin, (jnp.arange(H, dtype=jnp.int32), policy, words[:H]))
+    following = look(world.next_level, outcome)
+    levels = jnp.concatenate([start[None], following[:-1]])
+    actions = _at_level(jnp.moveaxis(policy, 1, 0), levels)
+    return Trajectory(levels, actions, look(world.reward, outcome), following)
+
+
+def _draw_actions(policy: Array, words: Array) -> jax.Array:
+    """Actions int32 [H, k+1, *lanes] of a randomised policy [H, k+1, A, *lanes]; a stage's levels share its word."""
+    passed = policy[:, :, 0]
+    target = unit_float32(words)[:, None] * jnp.sum(policy, axis=2)
+    action = jnp.zeros(passed.shape, jnp.int32)
+    for a in range(1, policy.shape[2]):
+        action = action + (target >= passed).astype(jnp.int32)
+        passed = passed + policy[:, :, a]
+    return action
 
 
 def _at_level(row: Array, level: Array) -> jax.Array:

@@ -1,8 +1,8 @@
 """Counter-based random words: Threefry-2x32 with 20 rounds, written out so that XLA makes one vectorised kernel of it.
 
-``jax.random`` uses the same cipher, but on CPU as a loop over rounds and with half of every output block thrown away.
-The engines draw billions of uniforms, so they call the cipher directly: word c of episode t is
-``threefry(fold_in(key, t), (0, c))``, whatever the batch, the chunk or the device. The tests compare it with jax's own.
+``jax.random`` uses the same cipher, but on CPU as a loop over its rounds. The engines draw billions of uniforms, so they
+call the cipher directly, with the number of the episode and of the draw as its counter: a word depends on these and
+the key alone, whatever the batch, the chunk or the device. The tests compare it with jax's own.
 """
 
 from __future__ import annotations

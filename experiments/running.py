@@ -45,6 +45,8 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
         >>> run(load_experiment("applications"), Options(dry_run=True, out="nowhere"))  # doctest: +SKIP
     """
     options = options or Options()
+    if options.resume and options.overwrite:
+        raise ValueError("resume, overwrite: both; accepted: one of the two")
     folder = Path(options.out) if options.out is not None else Path("results") / experiment.name
     plans = experiment.sweeps(options)
     if options.dry_run:
@@ -81,8 +83,6 @@ def draw(experiment: Experiment, datasets: dict[str, Dataset], folder: Path, opt
 
 def check_folder(folder: Path, labels: list[str], options: Options) -> None:
     """An error if the folder holds results or an unfinished run and the user did not say what to do then."""
-    if options.resume and options.overwrite:
-        raise ValueError("resume, overwrite: both; accepted: one of the two")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"out: {folder} is a file; accepted: a folder, which is made if it does not exist")
     if options.resume or options.overwrite:

@@ -247,7 +247,6 @@ def report(command: Report) -> None:
 
 def bench(arguments: Sequence[str]) -> int:
     """Hands over to the benchmark, which has a command line of its own."""
-    start_jax(None, None)
     from jaxbandit.experiments import bench as benchmark
 
     return int(benchmark.main(list(arguments)) or 0)

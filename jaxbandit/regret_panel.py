@@ -103,8 +103,12 @@ def count(ds: Dataset, bands: Mapping[str, Band], name: str) -> str:
     counts = sorted({b.n for b in bands.values()})
     number = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}-{counts[-1]}"
     words = f"{number} {kind if number != '1' else kind.removesuffix('s')}"
-    several = kind == "instances" and len(families(ds).get(name, [])) > 1
-    return f"{words} x {ds.sizes['seed']} seed{'s' if ds.sizes['seed'] > 1 else ''}" if several else words
+    members = families(ds).get(name, [])
+    if kind != "instances" or len(members) < 2:
+        return words
+    runs = ds["regret"].sel(instance=members).notnull()  # sweeps that were joined may differ in their seeds
+    seeds = int(runs.any([dim for dim in runs.dims if dim != "seed"]).sum())
+    return f"{words} x {seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def _last(values: np.ndarray) -> float:

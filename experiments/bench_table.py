@@ -1,0 +1,134 @@
+"""The tables that `bench` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+from typing import Any
+
+from jaxbandit.experiments.bench_cases import LONG, SEEDS
+
+Row = dict[str, Any]
+LEARNERS = {"ucbvi": "UCB-VI", "expref": "ExpRef", "ordered-expref": "OrderedExpRef"}
+
+
+def format_table(result: dict[str, Any]) -> str:
+    """All tables of a result of `bench.run`, as text.
+
+    Example:
+        >>> format_table({"machine": {"cores": 2, "load": 0.1, "versions": {"jax": "0.7"}}, "minutes": 1.5})
+        '2 cores, load 0.1 at the start, jax 0.7; measured in 1.5 minutes'
+    """
+    parts = []
+    for cores in sorted({row["cores"] for row in result.get("ucbvi", [])}):
+        parts.append(_ucbvi_table([row for row in result["ucbvi"] if row["cores"] == cores], cores))
+        parts.append(_expref_table([row for row in result["expref"] if row["cores"] == cores], cores))
+    if "scaling" in result:
+        parts.append(_scaling_table(result["scaling"]))
+    about = result["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    load = "" if about["load"] is None else f", load {about['load']:.1f} at the start"
+    parts.append(f"{about['cores']} cores{load}, {versions}; measured in {result['minutes']:.1f} minutes")
+    return "\n\n".join(parts)
+
+
+def paired_ratio(ours: Row, theirs: Row) -> float:
+    """How many times faster we are: the median over the rounds of their time / our time.
+
+    Example:
+        >>> paired_ratio({"us": [1.0, 2.0, 1.0]}, {"us": [3.0, 8.0, 3.0]})
+        3.0
+    """
+    return median(b / a for a, b in zip(ours["us"], theirs["us"], strict=True))
+
+
+def _by_size(rows: Iterable[Row]) -> dict[tuple[int, ...], list[Row]]:
+    groups: dict[tuple[int, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row["size"]), []).append(row)
+    return groups
+
+
+def _mode(cores: int) -> str:
+    return "one core" if cores == 1 else f"all {cores} cores"
+
+
+def _ucbvi_table(rows: list[Row], cores: int) -> str:
+    lanes = sorted({row["lanes"] for row in rows if row["who"] == "jaxbandit"})
+    peers = sorted({row["who"] for row in rows} - {"jaxbandit"}, key=["numba", "numpy", "rlberry"].index)
+    head = ["H", "k", *(f"{n} lanes" for n in lanes), *(f"{p} us" for p in peers), *(f"x {p}" for p in peers)]
+    head += ["lanes", "episodes/s", "once s", "peak MB"]
+    body = []
+    for (H, k, _), group in _by_size(rows).items():
+        ours = {row["lanes"]: row for row in group if row["who"] == "jaxbandit"}
+        theirs = {row["who"]: row for row in group if row["who"] != "jaxbandit"}
+        best = min(ours.values(), key=lambda row: row["median_us"])
+        body.append([
+            f"{H}", f"{k}", *(f"{ours[n]['median_us']:.2f}" for n in lanes),
+            *(f"{theirs[p]['median_us']:.3g}" for p in peers),
+            *(f"{paired_ratio(best, theirs[p]):.3g}" for p in peers),
+            f"{best['lanes']}", f"{best['episodes_per_second']:.3g}", f"{best['once_seconds']:.1f}",
+            f"{best['peak_bytes'] / 1e6:.0f}",
+        ])  # fmt: skip
+    title = (
+        f"UCB-VI, {_mode(cores)}: microseconds per episode and lane of jaxbandit and its peers; "
+        "x = peer / jaxbandit at its best number of lanes"
+    )
+    return f"{title}\n{_grid(head, body)}"
+
+
+def _expref_table(rows: list[Row], cores: int) -> str:
+    head = ["", "H", "k", *(f"T={T:.0e}" for T in LONG), f"growth to {LONG[-1]:.0e}", "numba us", "x numba"]
+    head += [f"x at {LONG[1]:.0e} *", "once s", "peak MB"]
+    if cores == 1:
+        head += ["numpy us", "loop us"]
+    body = []
+    for learner in ("expref", "ordered-expref"):
+        for (H, k, _), group in _by_size(row for row in rows if row["learner"] == learner).items():
+            ours = {row["num_episodes"]: row for row in group if row.get("engine") == "blocks"}
+            numba = next(row for row in group if row["who"] == "numba")
+            seconds = [ours[T]["median_us"] * T / 1e6 for T in LONG]
+            line = [
+                LEARNERS[learner], f"{H}", f"{k}", *(f"{1e3 * s:.3g} ms" for s in seconds),
+                f"{seconds[-1] / seconds[0]:.2f}", f"{numba['median_us']:.3f}",
+                f"{paired_ratio(ours[LONG[0]], numba):.3g}", f"{paired_ratio(ours[LONG[1]], numba):.3g}",
+                f"{ours[LONG[0]]['once_seconds']:.1f}", f"{ours[LONG[0]]['peak_bytes'] / 1e6:.0f}",
+            ]  # fmt: skip
+            if cores == 1:
+                numpy = next(row for row in group if row["who"] == "numpy")
+                loop = next(row for row in group if row.get("engine") == "episodes")
+                line += [f"{numpy['median_us']:.2f}", f"{loop['median_us']:.2f}"]
+            body.append(line)
+    title = f"ExpRef, {_mode(cores)}: time per seed of {SEEDS} seeds, block engine; peers: us per episode"
+    note = f"* extrapolated: the peer's time per episode is that at T={LONG[0]:.0e}"
+    if cores == 1:
+        note += f"\nloop us: the episode engine, {SEEDS} lanes, per episode and lane"
+    return f"{title}\n{_grid(head, body)}\n{note}"
+
+
+def _scaling_table(rows: list[Row]) -> str:
+    head = ["axis", "value", "UCB-VI us", "numba us", "ExpRef ms per seed", "numba ms per seed"]
+    body = []
+    for axis in dict.fromkeys(row["axis"] for row in rows):
+        for value in dict.fromkeys(row["value"] for row in rows if row["axis"] == axis):
+            at = [row for row in rows if (row["axis"], row["value"]) == (axis, value)]
+            here = {(row["learner"], row["who"]): row for row in at}
+            line = [axis, f"{value:.0e}" if axis == "T" else f"{value}"]
+            for learner in ("ucbvi", "expref"):
+                for who in ("jaxbandit", "numba"):
+                    row = here.get((learner, who))
+                    scale = 1 if row is None or learner == "ucbvi" else row["num_episodes"] / 1e3
+                    line.append("" if row is None else f"{row['median_us'] * scale:.3g}")
+            body.append(line)
+    title = (
+        f"Growth around H = 15, k = 2, A = 5, {SEEDS} lanes: UCB-VI in microseconds per episode and lane, "
+        f"ExpRef at T={LONG[0]:.0e} in milliseconds per seed"
+    )
+    return f"{title}\n{_grid(head, body)}"
+
+
+def _grid(head: list[str], body: list[list[str]]) -> str:
+    """Columns aligned to the right."""
+    lines = [head, *body]
+    widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
+    return "\n".join("  ".join(cell.rjust(n) for cell, n in zip(line, widths, strict=True)) for line in lines)

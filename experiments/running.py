@@ -44,6 +44,8 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
         >>> from jaxbandit.experiments.base import Options
         >>> run(load_experiment("applications"), Options(dry_run=True, out="nowhere"))  # doctest: +SKIP
     """
+    from jaxbandit.results import save
+
     options = options or Options()
     if options.resume and options.overwrite:
         raise ValueError("resume, overwrite: both; accepted: one of the two")
@@ -57,9 +59,10 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
     files = []
     for number, (label, arguments) in enumerate(plans.items(), 1):
         decided = arguments(datasets) if callable(arguments) else arguments
-        dataset = _sweep(label, decided, folder, options, f"{number} of {len(plans)}")
-        datasets[label] = dataset
-        files.append(_save(dataset, folder / f"{label}.nc", options))
+        file = folder / f"{label}.nc"
+        _check_seeds(file, decided, options)
+        datasets[label] = _sweep(label, decided, folder, options, f"{number} of {len(plans)}")
+        files.append(save(datasets[label], file, overwrite=True))
     tables = dict(_tables(experiment, datasets, options))
     for name, text in tables.items():
         print(f"\n{text}")
@@ -186,18 +189,16 @@ def _sweep(label: str, arguments: Mapping[str, Any], folder: Path, options: Opti
     return dataset
 
 
-def _save(dataset: Dataset, path: Path, options: Options) -> Path:
-    """Replaces results only by the same or more of them (``resume``), or because the user said so."""
-    from jaxbandit.results import load, save
+def _check_seeds(file: Path, arguments: Mapping[str, Any], options: Options) -> None:
+    """Results are replaced only by the same or more of them (``resume``), or because the user said so."""
+    from jaxbandit.results import load
 
-    if path.exists() and not options.overwrite:
-        held = load(path).sizes["seed"]
-        if held > dataset.sizes["seed"]:
+    if file.exists() and not options.overwrite:
+        held, asked = load(file).sizes["seed"], arguments.get("num_seeds", 0)
+        if held > asked:
             raise ValueError(
-                f"seeds: {dataset.sizes['seed']}, but {path} holds {held}; accepted: at least as many, "
-                "or --overwrite"
+                f"seeds: {asked}, but {file} holds {held}; accepted: at least as many, or --overwrite"
             )
-    return save(dataset, path, overwrite=True)
 
 
 def _print_plans(

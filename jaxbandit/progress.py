@@ -16,7 +16,7 @@ class SweepInterrupted(KeyboardInterrupt):
     """Ctrl-C during a sweep; the message says what was saved and how to continue."""
 
 
-def progress_bar(total: int, done: int, show: bool | str) -> Any:
+def progress_bar(total: int, show: bool | str) -> Any:
     """A tqdm bar that counts episodes (lanes x episodes), with their rate and the time left.
 
     ``show``: True shows it in terminals and notebooks and is silent elsewhere; "always" also elsewhere (text
@@ -26,7 +26,6 @@ def progress_bar(total: int, done: int, show: bool | str) -> Any:
     visible = show == "always" or (bool(show) and (notebook or sys.stderr.isatty()))
     options = {
         "total": total,
-        "initial": done,
         "unit": " episodes",
         "unit_scale": True,
         "disable": not visible,

@@ -102,6 +102,7 @@ def run_batch(
         return {key: spent[key] + getattr(runner, key) for key in spent}
 
     done = runner.episodes_done(carry)
+    bar.total -= done * batch.lanes_kept  # so that rate and time left are those of what is run now
     last_save = time.monotonic()
     while done < settings.num_episodes:
         carry = runner.step(carry)

@@ -243,7 +243,7 @@ def _run(
     total = settings.num_episodes * sum(batch.lanes_kept for batch in batches)
     records = []
     show = progress if distributed.is_main() else False
-    with progress_bar(total, 0, show) as bar, Interruption() as interruption:
+    with progress_bar(total, show) as bar, Interruption() as interruption:
         for batch in batches:
             check_interruption(interruption, store)
             records.append(run_batch(settings, groups[batch.group], batch, store, bar, interruption))

@@ -258,7 +258,7 @@ def test_a_checkpoint_of_another_sweep_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("with_checkpoint", [True, False])
-def test_ctrl_c_finishes_the_chunk_and_saves(whole, tmp_path, monkeypatch, with_checkpoint):
+def test_ctrl_c_finishes_the_chunk_and_saves(whole, tmp_path, monkeypatch, capsys, with_checkpoint):
     path = tmp_path / "run"
     options = configuration(
         chunk_size=1000, checkpoint=path if with_checkpoint else None, checkpoint_seconds=1e6
@@ -294,7 +294,8 @@ def test_ctrl_c_finishes_the_chunk_and_saves(whole, tmp_path, monkeypatch, with_
     if with_checkpoint:
         (carry,) = path.glob("carry-*")
         assert jb.checkpoint.decode(carry.read_bytes()).header["episodes"] == 5000
-        assert_same_bits(jb.sweep(**options), whole)
+        assert_same_bits(jb.sweep(**options | {"progress": "always"}), whole)
+        assert "100%" in capsys.readouterr().err
 
 
 def test_a_second_ctrl_c_stops_at_once():

@@ -3,9 +3,9 @@
 Instances are the paper's I1 (A = 5; H = 15, 20; k = 2, 3, 4). Everyone plays whole runs and computes the
 exact regret of every episode (rlberry-scool: none). Contestants take turns, jaxbandit in one process and its
 peers in another; times are medians over the rounds, ratios are medians of the ratios within a round (peer /
-jaxbandit: above 1 jaxbandit is faster). With one core, the processes are pinned to it and the time is CPU time,
-which other programs on the machine disturb least (each row's ``busy`` is CPU time / wall time); with all cores
-it is wall time, with a device (jaxbandit) or a thread (Numba) per core.
+jaxbandit: above 1 jaxbandit is faster). With one core, the processes are pinned to it and the time is CPU
+time, which other programs disturb least (each row's ``busy`` is CPU time / wall time); with all
+cores it is wall time, with a device (jaxbandit) or a thread (Numba) per core.
 
     python -m jaxbandit.experiments.bench --quick
 """

@@ -106,7 +106,7 @@ def check_folder(folder: Path, labels: list[str], options: Options) -> None:
 
 def read_needed(experiment: Experiment, options: Options) -> dict[str, Dataset]:
     """The results of other experiments that this one reads, as "name/label"."""
-    datasets = {}
+    datasets: dict[str, Dataset] = {}
     for name in experiment.needs:
         folder = Path(options.results) / name
         found = read_folder(folder)
@@ -176,7 +176,7 @@ def _arguments(arguments: Mapping[str, Any], options: Options) -> dict[str, Any]
 
 
 def _sweep(label: str, arguments: Mapping[str, Any], folder: Path, options: Options, place: str) -> Dataset:
-    from jaxbandit.sweeps import sweep
+    from jaxbandit.sweeps import Plan, sweep
 
     print(f"sweep {place}: {label}", file=sys.stderr)
     start = time.perf_counter()
@@ -185,6 +185,7 @@ def _sweep(label: str, arguments: Mapping[str, Any], folder: Path, options: Opti
         checkpoint=folder / "checkpoints" / label,
         resume=not options.overwrite,
     )
+    assert not isinstance(dataset, Plan)
     print(f"sweep {place}: {label} took {time.perf_counter() - start:.1f} s", file=sys.stderr)
     return dataset
 

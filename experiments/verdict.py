@@ -68,7 +68,7 @@ def judge(intervals: list[Interval], low: float = -np.inf, high: float = np.inf)
 
 
 def differences(dataset: Dataset, first: str, second: str, times: int = 1) -> list[Interval]:
-    """Final regret of ``first`` minus that of ``second`` per panel; jointly at 95 % if done ``times`` times."""
+    """Final regret of ``first`` minus that of ``second`` per panel; ``times`` of them jointly at 95 %."""
     from jaxbandit import stats
 
     last = dataset.isel(episode=[-1])

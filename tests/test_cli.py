@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
 import jaxbandit as jb
@@ -33,6 +34,11 @@ def figures(datasets, options):
 
 EXPERIMENT = Experiment("mine", __doc__, sweeps, figures)
 '''
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _started():
+    jax.devices()  # so that commands in this process leave its devices as they are for other tests
 
 
 @pytest.fixture

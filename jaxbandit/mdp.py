@@ -62,6 +62,7 @@ class MDP(NamedTuple):
         return self.prob.shape[-1]
 
 
+@jax.jit
 def transition_kernel(mdp: MDP) -> jax.Array:
     """p_i(s | l, a) as an array [H, k+1, A, k+1]; each row sums to 1.
 
@@ -76,6 +77,7 @@ def transition_kernel(mdp: MDP) -> jax.Array:
     return jnp.sum(jnp.where(hits, mdp.prob[..., None], 0), axis=-2)
 
 
+@jax.jit
 def mean_reward(mdp: MDP) -> jax.Array:
     """r_{l,i}(a) as an array [H, k+1, A].
 

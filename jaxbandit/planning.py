@@ -1,11 +1,14 @@
 """Exact planning by backward and forward induction: equation (2) of the paper and its consequences.
 
-Everything is pure, jittable and vmappable. Policies are deterministic, int [H, k+1], or randomised Markov
+Everything is pure, jitted and vmappable. Policies are deterministic, int [H, k+1], or randomised Markov
 policies, float [H, k+1, A]: independent action distributions at every state. Results are float32 by default
 and float64 when the MDP's arrays are float64 (under x64).
 """
 
 from __future__ import annotations
+
+import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +16,27 @@ import jax.numpy as jnp
 from jaxbandit.mdp import MDP, Array, mean_reward, transition_kernel
 
 
+def _jit_checked(function: Callable[[MDP, Array], jax.Array]) -> Callable[[MDP, Array], jax.Array]:
+    """Jits a function of an MDP and a policy; a policy that would merely broadcast is an error."""
+    jitted = jax.jit(function)
+
+    @functools.wraps(function)
+    def checked(mdp: MDP, policy: Array) -> jax.Array:
+        policy = jnp.asarray(policy)
+        states = (mdp.horizon, mdp.width + 1)
+        integers = jnp.issubdtype(policy.dtype, jnp.integer) and policy.shape == states
+        randomised = jnp.issubdtype(policy.dtype, jnp.floating) and policy.shape == (*states, mdp.num_actions)
+        if not integers and not randomised:
+            raise ValueError(
+                f"policy: {policy.dtype} of shape {policy.shape}; accepted: integers [H, k+1] = {states} "
+                f"or probabilities [H, k+1, A] = {(*states, mdp.num_actions)}"
+            )
+        return jitted(mdp, policy)
+
+    return checked
+
+
+@jax.jit
 def optimal(mdp: MDP) -> tuple[jax.Array, jax.Array]:
     """Optimal value from the start level and an optimal policy int32 [H, k+1] (ties: the first action).
 
@@ -27,6 +51,7 @@ def optimal(mdp: MDP) -> tuple[jax.Array, jax.Array]:
     return values[0, mdp.start], policy
 
 
+@jax.jit
 def optimal_values(mdp: MDP) -> tuple[jax.Array, jax.Array]:
     """Opt_{l,i} as [H+1, k+1] (the last row, after the last stage, is 0) and an optimal policy [H, k+1].
 
@@ -42,6 +67,7 @@ def optimal_values(mdp: MDP) -> tuple[jax.Array, jax.Array]:
     return jnp.concatenate([values, jnp.zeros_like(values[:1])]), jnp.argmax(q, axis=-1).astype(jnp.int32)
 
 
+@_jit_checked
 def evaluate(mdp: MDP, policy: Array) -> jax.Array:
     """V(policy): the exact expected total reward of a deterministic or randomised Markov policy.
 
@@ -56,6 +82,7 @@ def evaluate(mdp: MDP, policy: Array) -> jax.Array:
     return policy_values(mdp, policy)[0, mdp.start]
 
 
+@_jit_checked
 def policy_values(mdp: MDP, policy: Array) -> jax.Array:
     """The tail values V_{l,i} of a policy as [H+1, k+1]; the last row is 0.
 
@@ -65,9 +92,10 @@ def policy_values(mdp: MDP, policy: Array) -> jax.Array:
         >>> [f"{x:.3f}" for x in jb.policy_values(mdp, [[0, 2], [0, 1]])[:, 1]]
         ['0.333', '0.333', '0.000']
     """
-    return _tail_sums(transition_kernel(mdp), mean_reward(mdp), _checked(mdp, policy))
+    return _tail_sums(transition_kernel(mdp), mean_reward(mdp), policy)
 
 
+@jax.jit
 def gaps(mdp: MDP) -> jax.Array:
     """What playing a once and optimally afterwards loses, Opt_{l,i} - Q*_{l,i}(a) >= 0, as [H, k+1, A].
 
@@ -81,6 +109,7 @@ def gaps(mdp: MDP) -> jax.Array:
     return jnp.max(q, axis=-1, keepdims=True) - q
 
 
+@_jit_checked
 def regret(mdp: MDP, policy: Array) -> jax.Array:
     """Opt - V(policy), computed as the expected sum of the gaps along the policy's path.
 
@@ -93,9 +122,10 @@ def regret(mdp: MDP, policy: Array) -> jax.Array:
         >>> f"{jb.regret(mdp, [[0, 2], [0, 0]]):.3f}"      # the first value is never taken
         '0.167'
     """
-    return _tail_sums(transition_kernel(mdp), gaps(mdp), _checked(mdp, policy))[0, mdp.start]
+    return _tail_sums(transition_kernel(mdp), gaps(mdp), policy)[0, mdp.start]
 
 
+@_jit_checked
 def visitation(mdp: MDP, policy: Array) -> jax.Array:
     """Q_{l,i}: the probability that the policy visits level l of stage i, as [H, k+1].
 
@@ -105,7 +135,7 @@ def visitation(mdp: MDP, policy: Array) -> jax.Array:
         >>> [f"{x:.3f}" for x in jb.visitation(mdp, [[0, 0], [0, 0]])[:, 1]]
         ['1.000', '0.333']
     """
-    choice = action_probabilities(_checked(mdp, policy), mdp.num_actions, mdp.prob.dtype)
+    choice = action_probabilities(policy, mdp.num_actions, mdp.prob.dtype)
     moves = jnp.sum(choice[..., None] * transition_kernel(mdp), axis=2)
 
     def forward(here, move):
@@ -128,20 +158,6 @@ def action_probabilities(policy: Array, num_actions: int, dtype=None) -> jax.Arr
     if jnp.issubdtype(policy.dtype, jnp.integer):
         return jax.nn.one_hot(policy, num_actions, dtype=dtype)
     return policy if dtype is None else policy.astype(dtype)
-
-
-def _checked(mdp: MDP, policy: Array) -> jax.Array:
-    """The policy, if dtype and shape (both static) fit; one that just broadcasts would be a silent error."""
-    policy = jnp.asarray(policy)
-    states = (mdp.horizon, mdp.width + 1)
-    integers = jnp.issubdtype(policy.dtype, jnp.integer) and policy.shape == states
-    randomised = jnp.issubdtype(policy.dtype, jnp.floating) and policy.shape == (*states, mdp.num_actions)
-    if not integers and not randomised:
-        raise ValueError(
-            f"policy: {policy.dtype} of shape {policy.shape}; accepted: integers [H, k+1] = {states} "
-            f"or probabilities [H, k+1, A] = {(*states, mdp.num_actions)}"
-        )
-    return policy
 
 
 def _optimal_actions(mdp: MDP) -> jax.Array:

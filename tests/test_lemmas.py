@@ -3,8 +3,6 @@
 Lemmas that divide by a visitation probability are read multiplied by it, with 0/0 = 0.
 """
 
-from functools import cache, partial
-
 import jax
 import numpy as np
 import pytest
@@ -33,27 +31,18 @@ SEEDS = st.integers(0, 2**31 - 1)
 SLACK = 1e-4  # float32 visitation probabilities, and their ratios
 
 
-@cache
-def drawer(name):
-    return jax.jit(partial(jb.make_instance, name, **GENERAL[name]))
-
-
-visitation, evaluate = jax.jit(jb.visitation), jax.jit(jb.evaluate)
-policy_values, kernel_of = jax.jit(jb.policy_values), jax.jit(jb.transition_kernel)
-
-
 def few(test):
     return settings(max_examples=20, deadline=None, derandomize=True)(given(SEEDS)(test))
 
 
 def draw(name, seed):
     """An instance, its kernel [H, k+1, A, k+1], random non-empty active sets [H, k+1, A], a generator."""
-    mdp = drawer(name)(key=jax.random.key(seed))
+    mdp = jb.make_instance(name, **GENERAL[name], key=jax.random.key(seed))
     rng = np.random.default_rng(seed)
     shape = mdp.prob.shape[:3]
     active = rng.random(shape) < 0.6
     np.put_along_axis(active, rng.integers(shape[2], size=(*shape[:2], 1)), True, axis=2)
-    return mdp, np.asarray(kernel_of(mdp), np.float64), active, rng
+    return mdp, np.asarray(jb.transition_kernel(mdp), np.float64), active, rng
 
 
 def uniform_exploration(active):
@@ -75,7 +64,7 @@ def test_uniform_exploration_visits(name):
     @few
     def check(seed):
         mdp, kernel, active, _ = draw(name, seed)
-        q = np.asarray(visitation(mdp, uniform_exploration(active)), np.float64)
+        q = np.asarray(jb.visitation(mdp, uniform_exploration(active)), np.float64)
         flow = np.where(active[..., None], q[:, :, None, None] * kernel, 0) / mdp.num_actions
         assert (q[1:, None, None, :] >= flow[:-1] * (1 - SLACK)).all()
 
@@ -90,7 +79,7 @@ def test_ordered_exploration_visits(name):
     def check(seed):
         mdp, kernel, active, _ = draw(name, seed)
         horizon, width = mdp.horizon, mdp.width
-        q = np.asarray(visitation(mdp, ordered_exploration(mdp, active)), np.float64)
+        q = np.asarray(jb.visitation(mdp, ordered_exploration(mdp, active)), np.float64)
         flow = np.where(active[..., None], q[:, :, None, None] * kernel, 0)
         share = width / (2 * horizon * mdp.num_actions)
         assert (q[1:, None, None, :] >= share * flow[:-1] * (1 - SLACK)).all()
@@ -122,7 +111,7 @@ def test_induction_of_the_general_constants(name):
     @few
     def check(seed):
         mdp, kernel, active, _ = draw(name, seed)
-        q = np.asarray(visitation(mdp, uniform_exploration(active)), np.float64)
+        q = np.asarray(jb.visitation(mdp, uniform_exploration(active)), np.float64)
         constants = theory.thresholds(mdp.horizon, mdp.width, mdp.num_actions, ordered=False)
         check_induction(mdp, kernel, active, q, constants)
 
@@ -136,7 +125,7 @@ def test_induction_of_the_ordered_constants(name):
     @few
     def check(seed):
         mdp, kernel, active, _ = draw(name, seed)
-        q = np.asarray(visitation(mdp, ordered_exploration(mdp, active)), np.float64)
+        q = np.asarray(jb.visitation(mdp, ordered_exploration(mdp, active)), np.float64)
         constants = theory.thresholds(mdp.horizon, mdp.width, mdp.num_actions, ordered=True)
         check_induction(mdp, kernel, active, q, constants)
 
@@ -151,7 +140,7 @@ def test_difference_of_phi_is_visitation_times_difference_of_values(name, ordere
     def check(seed):
         mdp, _, active, rng = draw(name, seed)
         explore = ordered_exploration(mdp, active) if ordered else uniform_exploration(active)
-        q = np.asarray(visitation(mdp, explore), np.float64)
+        q = np.asarray(jb.visitation(mdp, explore), np.float64)
         tail = np.eye(mdp.num_actions, dtype=np.float32)[
             rng.integers(mdp.num_actions, size=explore.shape[:2])
         ]
@@ -162,8 +151,8 @@ def test_difference_of_phi_is_visitation_times_difference_of_values(name, ordere
         for action in (a, b):
             policy = np.where(later, tail, explore)
             policy[i, level] = np.eye(mdp.num_actions)[action]
-            phi.append(float(evaluate(mdp, policy)))
-            value.append(float(policy_values(mdp, policy)[i, level]))
+            phi.append(float(jb.evaluate(mdp, policy)))
+            value.append(float(jb.policy_values(mdp, policy)[i, level]))
         np.testing.assert_allclose(phi[0] - phi[1], q[i, level] * (value[0] - value[1]), atol=1e-6)
 
     check()

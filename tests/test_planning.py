@@ -11,9 +11,6 @@ import jaxbandit as jb
 from jaxbandit.planning import action_probabilities
 
 NAMES = sorted(families.PARAMETERS)
-# Jitted here, so that one shape is one compilation however many functions a test compares.
-optimal, evaluate, policy_values = jax.jit(jb.optimal), jax.jit(jb.evaluate), jax.jit(jb.policy_values)
-visitation, regret, gaps = jax.jit(jb.visitation), jax.jit(jb.regret), jax.jit(jb.gaps)
 
 
 def test_every_family_has_a_tiny_instance():
@@ -25,7 +22,7 @@ def test_optimal_is_the_best_of_all_deterministic_policies(name):
     mdp = families.tiny(name)
     tables, start = families.as_lists(mdp), int(mdp.start)
     values = [families.expectation(tables, policy, start) for policy in families.all_policies(mdp).tolist()]
-    value, policy = optimal(mdp)
+    value, policy = jb.optimal(mdp)
     assert value.dtype == mdp.prob.dtype
     assert policy.dtype == jnp.int32
     np.testing.assert_allclose(value, max(values), rtol=1e-6)
@@ -39,18 +36,18 @@ def test_evaluate_is_the_nested_loop_expectation(name):
     policies = families.all_policies(mdp)
     for policy in policies[np.random.default_rng(0).choice(len(policies), 10)]:
         expected = families.expectation(tables, policy.tolist(), start)
-        np.testing.assert_allclose(evaluate(mdp, jnp.asarray(policy)), expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(jb.evaluate(mdp, jnp.asarray(policy)), expected, rtol=1e-6, atol=1e-9)
     for seed in range(5):
         policy = families.random_policy(mdp, seed)
         expected = families.expectation(tables, policy.astype(float).tolist(), start)
-        np.testing.assert_allclose(evaluate(mdp, jnp.asarray(policy)), expected, rtol=1e-6)
+        np.testing.assert_allclose(jb.evaluate(mdp, jnp.asarray(policy)), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tail_values_of_every_state(name):
     mdp = families.tiny(name)
     policy = families.random_policy(mdp, 3)
-    values = policy_values(mdp, policy)
+    values = jb.policy_values(mdp, policy)
     assert values.shape == (mdp.horizon + 1, mdp.width + 1)
     assert not values[-1].any()
     tables, rows = families.as_lists(mdp), policy.astype(float).tolist()
@@ -84,43 +81,43 @@ def test_simulated_means_agree(name):
     policy, episodes = families.random_policy(mdp, 1), 20_000
     total, visited = simulate(mdp, policy, np.random.default_rng(2), episodes)
     spread = max(total.std(), 1e-12) / np.sqrt(episodes)
-    assert abs(total.mean() - float(evaluate(mdp, policy))) < 5 * spread
+    assert abs(total.mean() - float(jb.evaluate(mdp, policy))) < 5 * spread
     assert total.max() <= 1 + 1e-6
     for level in range(mdp.width + 1):
         share = (visited == level).mean(axis=1)
-        exact = np.asarray(visitation(mdp, policy))[:, level]
+        exact = np.asarray(jb.visitation(mdp, policy))[:, level]
         assert (np.abs(share - exact) <= 5 * np.sqrt(exact * (1 - exact) / episodes) + 1e-6).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_regret_is_the_loss_and_exactly_zero_for_an_optimal_policy(name):
     mdp = families.tiny(name)
-    value, policy = optimal(mdp)
-    assert float(regret(mdp, policy)) == 0
-    assert (np.asarray(gaps(mdp)) >= 0).all()
+    value, policy = jb.optimal(mdp)
+    assert float(jb.regret(mdp, policy)) == 0
+    assert (np.asarray(jb.gaps(mdp)) >= 0).all()
     for seed in range(3):
         randomised = families.random_policy(mdp, seed)
         np.testing.assert_allclose(
-            regret(mdp, randomised), value - evaluate(mdp, randomised), rtol=1e-5, atol=1e-7
+            jb.regret(mdp, randomised), value - jb.evaluate(mdp, randomised), rtol=1e-5, atol=1e-7
         )
 
 
 def test_visitation_is_a_distribution_over_levels_that_starts_at_the_start():
     mdp = families.tiny("random-ordered")
-    visits = visitation(mdp, families.random_policy(mdp, 0))
+    visits = jb.visitation(mdp, families.random_policy(mdp, 0))
     np.testing.assert_allclose(visits.sum(axis=1), 1, rtol=1e-6)
     assert visits[0].tolist() == [0, 0, 1]
 
 
 def test_ties_go_to_the_first_action():
-    assert not optimal(jb.make_instance("hard-general", theta=[1, 1], num_actions=2, gap=0.0))[1].any()
+    assert not jb.optimal(jb.make_instance("hard-general", theta=[1, 1], num_actions=2, gap=0.0))[1].any()
 
 
 def test_deterministic_and_one_hot_policies_agree():
     mdp = families.tiny("random-general")
-    policy = optimal(mdp)[1]
+    policy = jb.optimal(mdp)[1]
     one_hot = action_probabilities(policy, mdp.num_actions)
-    assert float(evaluate(mdp, policy)) == float(evaluate(mdp, one_hot))
+    assert float(jb.evaluate(mdp, policy)) == float(jb.evaluate(mdp, one_hot))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +133,12 @@ def test_a_policy_of_the_wrong_kind_is_an_error(policy):
 
 def test_a_thousand_instances_compile_once():
     chex.clear_trace_counter()
-    many = jax.jit(jax.vmap(chex.assert_max_traces(jb.optimal, n=1)))
+
+    @jax.jit
+    @jax.vmap
+    @chex.assert_max_traces(n=1)
+    def many(mdp):
+        return jb.optimal(mdp)
 
     @jax.jit
     @jax.vmap
@@ -149,7 +151,7 @@ def test_a_thousand_instances_compile_once():
     assert (values[0] != values[1]).all()
     for j in (0, 999):
         one = jax.tree.map(lambda leaf, j=j: leaf[j], stacks[1])
-        np.testing.assert_allclose(optimal(jb.validate(one))[0], values[1][j], rtol=1e-6)
+        np.testing.assert_allclose(jb.optimal(jb.validate(one))[0], values[1][j], rtol=1e-6)
 
 
 @pytest.fixture
@@ -163,14 +165,14 @@ def x64():
 @pytest.mark.parametrize("name", ["knapsack", "hard-ordered", "random-general"])
 def test_double_precision_under_x64(name):
     mdp = families.tiny(name)
-    value, policy = optimal(mdp)
+    value, policy = jb.optimal(mdp)
     assert value.dtype == jnp.float64
     tables, start = families.as_lists(mdp), int(mdp.start)
     np.testing.assert_allclose(value, families.expectation(tables, policy.tolist(), start), rtol=1e-13)
     randomised = families.random_policy(mdp, 0).astype(np.float64)
     expected = families.expectation(tables, randomised.tolist(), start)
-    np.testing.assert_allclose(evaluate(mdp, randomised), expected, rtol=1e-13)
-    assert visitation(mdp, policy).dtype == jnp.float64
+    np.testing.assert_allclose(jb.evaluate(mdp, randomised), expected, rtol=1e-13)
+    assert jb.visitation(mdp, policy).dtype == jnp.float64
 
 
 @pytest.mark.usefixtures("x64")

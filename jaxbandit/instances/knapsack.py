@@ -9,10 +9,12 @@ means "stopped". Rejecting stays for sure: it is the maximal action of Assumptio
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP, Array
@@ -53,16 +55,14 @@ def knapsack(probabilities: Any, rewards: Any, costs: Any, budget: int, reward_s
     checks.nonnegative("costs", costs)
     checks.integers("costs", costs)
     dtype = checks.float_dtype()
-    probabilities, rewards = jnp.asarray(probabilities, dtype), jnp.asarray(rewards, dtype)
     # A cost above the budget does not fit, however large: clipping keeps it from overflowing the integers.
-    costs = jnp.asarray(jnp.minimum(costs, budget + 1), jnp.int32)
-    rewards = jnp.where(probabilities > 0, rewards, 0)
-    largest = _largest_total(rewards, costs, budget)
-    if reward_scale is None:
-        reward_scale = jnp.where(largest > 0, largest, 1)
-    else:
-        checks.scale("reward_scale", reward_scale, largest, "the largest total that a run can collect")
-    return _item_mdp(probabilities, rewards / jnp.asarray(reward_scale, dtype), costs, budget)
+    costs = (jnp if isinstance(costs, jax.Array) else np).minimum(costs, budget + 1).astype(np.int32)
+    items = jnp.asarray(probabilities, dtype), jnp.asarray(rewards, dtype), jnp.asarray(costs)
+    if reward_scale is not None:
+        what = "the largest total that a run can collect"
+        checks.scale("reward_scale", reward_scale, _largest_total(*items, budget), what)
+        reward_scale = jnp.asarray(reward_scale, dtype)
+    return _item_mdp(*items, reward_scale, budget)
 
 
 def knapsack_random(
@@ -82,28 +82,40 @@ def knapsack_random(
     shape = (checks.count("horizon", horizon), checks.count("num_outcomes", num_outcomes))
     budget = checks.count("budget", budget, at_least=0)
     top = budget if largest_cost is None else checks.count("largest_cost", largest_cost, at_least=0)
+    return _drawn(key, shape, budget, top)
+
+
+@partial(jax.jit, static_argnames=("shape", "budget", "largest_cost"))
+def _drawn(key: Array, shape: tuple[int, int], budget: int, largest_cost: int) -> MDP:
     probabilities = checks.simplex_rows(jax.random.fold_in(key, PROBABILITIES), shape)
     rewards = jax.random.uniform(jax.random.fold_in(key, REWARDS), shape, checks.float_dtype())
-    costs = jax.random.randint(jax.random.fold_in(key, COSTS), shape, 0, top + 1, jnp.int32)
-    return knapsack(probabilities, rewards, costs, budget)
+    costs = jax.random.randint(jax.random.fold_in(key, COSTS), shape, 0, largest_cost + 1, jnp.int32)
+    return _item_mdp(probabilities, rewards, jnp.minimum(costs, budget + 1), None, budget)
 
 
-def _largest_total(rewards: Array, costs: Array, budget: int) -> Array:
+@partial(jax.jit, static_argnames="budget")
+def _largest_total(probabilities: Array, rewards: Array, costs: Array, budget: int) -> Array:
     """The largest total reward of any run, by backward induction over the remaining budgets 0..b."""
     left = jnp.arange(budget + 1, dtype=jnp.int32)[:, None] - jnp.zeros_like(costs[0])[None, :]
 
     def back(best, item):
-        reward, cost = item
+        possible, reward, cost = item
         after = left - cost[None, :]
-        total = jnp.where(after >= 0, reward[None, :] + best[jnp.maximum(after, 0)], 0)
+        total = jnp.where((after >= 0) & possible[None, :], reward[None, :] + best[jnp.maximum(after, 0)], 0)
         best = jnp.maximum(best, jnp.max(total, axis=1))
         return best, None
 
-    best, _ = jax.lax.scan(back, jnp.zeros(budget + 1, rewards.dtype), (rewards, costs), reverse=True)
+    nothing = jnp.zeros(budget + 1, rewards.dtype)
+    best, _ = jax.lax.scan(back, nothing, (probabilities > 0, rewards, costs), reverse=True)
     return best[budget]
 
 
-def _item_mdp(probabilities: Array, rewards: Array, costs: Array, budget: int) -> MDP:
+@partial(jax.jit, static_argnames="budget")
+def _item_mdp(probabilities: Array, rewards: Array, costs: Array, scale: Array | None, budget: int) -> MDP:
+    if scale is None:
+        largest = _largest_total(probabilities, rewards, costs, budget)
+        scale = jnp.where(largest > 0, largest, 1)
+    rewards = jnp.where(probabilities > 0, rewards / scale, 0)
     horizon, num_outcomes = probabilities.shape
     shape = (horizon, budget + 2, num_outcomes)
     levels = jnp.arange(budget + 2, dtype=jnp.int32)[None, :, None]

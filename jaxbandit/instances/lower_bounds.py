@@ -7,6 +7,7 @@ value exactly 1/2.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -62,12 +63,7 @@ def hard_general(
         raise ValueError(f"theta: {theta.shape[0]} entries; accepted: horizon = {horizon} entries")
     horizon = theta.shape[0]
     gap = _gap(gap, num_episodes, lambda T: theory.hard_gap_general(horizon, num_actions, T))
-    actions = jnp.arange(num_actions, dtype=jnp.int32)
-    good = actions[None, :] == theta[:, None]  # [H, A]
-    twos = jnp.full((horizon, num_actions), 2, jnp.int32)
-    next_level = jnp.stack([jnp.zeros_like(twos), jnp.where(good, 1, twos), twos], axis=1)
-    hit = jnp.zeros((3, num_actions), bool).at[1].set(good[-1])
-    return _bernoulli_mdp(next_level, hit, gap, rank=None, start=1)
+    return _general_mdp(theta, gap, num_actions)
 
 
 def hard_ordered(
@@ -114,22 +110,7 @@ def hard_ordered(
     stages, actions = _path(horizon, num_actions, down_stages, down_actions, num_downs, key)
     downs = stages.shape[0]
     gap = _gap(gap, num_episodes, lambda T: theory.hard_gap_ordered(horizon, downs, num_actions, T))
-    now = jnp.arange(1, horizon + 1, dtype=jnp.int32)[:, None]
-    # Level of the path at every stage, and the action that leads it down there (0 if it stays).
-    path = (downs + 1 - jnp.sum(stages[None, :] < now, axis=1, dtype=jnp.int32))[:, None, None]
-    down_here = stages[None, :] == now
-    down_action = jnp.sum(jnp.where(down_here, actions[None, :], 0), axis=1, dtype=jnp.int32)[:, None, None]
-    level = jnp.arange(downs + 2, dtype=jnp.int32)[None, :, None]
-    action = jnp.arange(num_actions + 1, dtype=jnp.int32)[None, None, :]
-    # Where the path stays, its action is 0, which keeps the level: one formula serves both kinds of states.
-    is_down = (down_action > 0).astype(jnp.int32)
-    on_path = jnp.where(action < down_action, level, jnp.where(action == down_action, level - is_down, 0))
-    # [H, k+2, A+1], in the paper's levels; they are stored one higher, below them the level 0 of every MDP.
-    moves = jnp.where(level == path, on_path, jnp.where(level > path, level, 0))
-    next_level = jnp.concatenate([jnp.zeros_like(moves[:, :1]), moves + 1], axis=1)
-    hit = jnp.broadcast_to((jnp.arange(downs + 3) == 2)[:, None], (downs + 3, num_actions + 1))
-    rank = jnp.broadcast_to(num_actions - action, next_level.shape)
-    return _bernoulli_mdp(next_level, hit, gap, rank, start=downs + 2)
+    return _ordered_mdp(stages, actions, gap, horizon, num_actions)
 
 
 def _path(horizon: int, num_actions: int, stages: Any, actions: Any, num_downs: int | None, key: Any):
@@ -179,6 +160,37 @@ def _gap(gap: Any, num_episodes: Any, of_the_proof: Any) -> Array:
     if checks.is_concrete(gap) and not 0 <= float(gap) <= 0.5:
         raise ValueError(f"gap: {gap!r}; accepted: a number in [0, 1/2]")
     return jnp.asarray(gap, checks.float_dtype())
+
+
+@partial(jax.jit, static_argnames="num_actions")
+def _general_mdp(theta: Array, gap: Array, num_actions: int) -> MDP:
+    actions = jnp.arange(num_actions, dtype=jnp.int32)
+    good = actions[None, :] == theta[:, None]  # [H, A]
+    twos = jnp.full(good.shape, 2, jnp.int32)
+    next_level = jnp.stack([jnp.zeros_like(twos), jnp.where(good, 1, twos), twos], axis=1)
+    hit = jnp.zeros((3, num_actions), bool).at[1].set(good[-1])
+    return _bernoulli_mdp(next_level, hit, gap, rank=None, start=1)
+
+
+@partial(jax.jit, static_argnames=("horizon", "num_actions"))
+def _ordered_mdp(stages: Array, actions: Array, gap: Array, horizon: int, num_actions: int) -> MDP:
+    downs = stages.shape[0]
+    now = jnp.arange(1, horizon + 1, dtype=jnp.int32)[:, None]
+    # Level of the path at every stage, and the action that leads it down there (0 if it stays).
+    path = (downs + 1 - jnp.sum(stages[None, :] < now, axis=1, dtype=jnp.int32))[:, None, None]
+    down_here = stages[None, :] == now
+    down_action = jnp.sum(jnp.where(down_here, actions[None, :], 0), axis=1, dtype=jnp.int32)[:, None, None]
+    level = jnp.arange(downs + 2, dtype=jnp.int32)[None, :, None]
+    action = jnp.arange(num_actions + 1, dtype=jnp.int32)[None, None, :]
+    # Where the path stays, its action is 0, which keeps the level: one formula serves both kinds of states.
+    is_down = (down_action > 0).astype(jnp.int32)
+    on_path = jnp.where(action < down_action, level, jnp.where(action == down_action, level - is_down, 0))
+    # [H, k+2, A+1], in the paper's levels; they are stored one higher, below them the level 0 of every MDP.
+    moves = jnp.where(level == path, on_path, jnp.where(level > path, level, 0))
+    next_level = jnp.concatenate([jnp.zeros_like(moves[:, :1]), moves + 1], axis=1)
+    hit = jnp.broadcast_to((jnp.arange(downs + 3) == 2)[:, None], (downs + 3, num_actions + 1))
+    rank = jnp.broadcast_to(num_actions - action, next_level.shape)
+    return _bernoulli_mdp(next_level, hit, gap, rank, start=downs + 2)
 
 
 def _bernoulli_mdp(next_level: Array, hit: Array, gap: Array, rank: Array | None, start: int) -> MDP:

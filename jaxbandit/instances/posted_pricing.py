@@ -10,10 +10,13 @@ There is no "do not sell" action: the highest price still sells when X_i takes i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
+from jaxbandit.instances import checks
 from jaxbandit.instances.selection import Support, random_support, selection_mdp, support
 from jaxbandit.mdp import MDP
 
@@ -38,7 +41,7 @@ def posted_pricing(values: Any, probabilities: Any, capacity: int, value_scale: 
         >>> [round(float(jb.evaluate(mdp, [[0, a]])), 4) for a in (0, 1)]   # 2 surely, or 5 half the time
         [0.4, 0.5]
     """
-    return _price_mdp(support(values, probabilities, value_scale), capacity)
+    return _price_mdp(support(values, probabilities, value_scale), checks.count("capacity", capacity))
 
 
 def posted_pricing_random(key: Any, horizon: int, capacity: int, num_values: int) -> MDP:
@@ -50,9 +53,10 @@ def posted_pricing_random(key: Any, horizon: int, capacity: int, num_values: int
         >>> jb.make_instance("posted-pricing-random", key=key, horizon=6, capacity=2, num_values=3).prob.shape
         (6, 3, 3, 3)
     """
-    return _price_mdp(random_support(key, horizon, num_values), capacity)
+    return _price_mdp(random_support(key, horizon, num_values), checks.count("capacity", capacity))
 
 
+@partial(jax.jit, static_argnames="capacity")
 def _price_mdp(x: Support, capacity: int) -> MDP:
     buys = x.values[:, None, :] >= x.values[:, :, None]
     pay = jnp.broadcast_to(x.values[:, :, None], buys.shape)

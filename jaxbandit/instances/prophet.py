@@ -10,8 +10,10 @@ Capacities above the horizon are accepted: then some of the capacity can never b
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -42,7 +44,7 @@ def prophet(values: Any, probabilities: Any, capacity: int, value_scale: float |
         >>> float(value), policy[:, 1].tolist()
         (0.875, [0, 0])
     """
-    return _threshold_mdp(support(values, probabilities, value_scale), capacity)
+    return _threshold_mdp(support(values, probabilities, value_scale), checks.count("capacity", capacity))
 
 
 def prophet_uniform(horizon: int, capacity: int, num_values: int) -> MDP:
@@ -70,9 +72,10 @@ def prophet_random(key: Any, horizon: int, capacity: int, num_values: int) -> MD
         >>> jax.vmap(draw)(keys).prob.shape      # ten instances, stacked
         (10, 15, 3, 5, 5)
     """
-    return _threshold_mdp(random_support(key, horizon, num_values), capacity)
+    return _threshold_mdp(random_support(key, horizon, num_values), checks.count("capacity", capacity))
 
 
+@partial(jax.jit, static_argnames="capacity")
 def _threshold_mdp(x: Support, capacity: int) -> MDP:
     exceeds = x.values[:, None, :] > x.values[:, :, None]
     pay = jnp.broadcast_to(x.values[:, None, :], exceeds.shape)

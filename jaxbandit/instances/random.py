@@ -6,6 +6,8 @@ rewards uniform on [0, 1/H], so that no run collects more than 1.
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -27,9 +29,7 @@ def random_general(key: Any, horizon: int, width: int, num_actions: int, num_out
         >>> mdp.prob.shape, int(mdp.start), mdp.rank is None
         ((4, 4, 2, 3), 1, True)
     """
-    prob, reward = _outcomes(key, horizon, width, num_actions, num_outcomes)
-    levels = jax.random.randint(jax.random.fold_in(key, LEVELS), prob.shape, 1, width + 1, jnp.int32)
-    return MDP(prob, reward, jnp.where(_alive(width), levels, 0), None, jnp.asarray(1, jnp.int32))
+    return _general(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
 
 
 def random_ordered(key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3) -> MDP:
@@ -44,30 +44,53 @@ def random_ordered(key: Any, horizon: int, width: int, num_actions: int, num_out
         >>> int(mdp.start), jb.validate(mdp) is mdp
         (3, True)
     """
-    prob, reward = _outcomes(key, horizon, width, num_actions, num_outcomes)
-    here = jnp.broadcast_to(jnp.arange(width + 1, dtype=jnp.int32)[None, :, None, None], prob.shape)
-    drawn = jax.random.randint(jax.random.fold_in(key, LEVELS), prob.shape, 0, here + 1, jnp.int32)
-    first = (jnp.arange(num_outcomes) == 0)[None, None, None, :]
-    next_level = jnp.where(first, here, drawn)
-    staying = jnp.sum(jnp.where(next_level == here, prob, 0), axis=-1)
-    rank = jnp.argsort(jnp.argsort(staying, axis=-1), axis=-1).astype(jnp.int32)
-    return MDP(prob, reward, next_level, rank, jnp.asarray(width, jnp.int32))
+    return _ordered(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
 
 
-def _outcomes(key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int) -> tuple[Array, Array]:
-    """Probabilities and rewards [H, k+1, A, M]; level 0 pays nothing."""
-    key = checks.single_key(key)
-    shape = (
+def _shape(horizon: Any, width: Any, num_actions: Any, num_outcomes: Any) -> tuple[int, int, int, int]:
+    return (
         checks.count("horizon", horizon),
         checks.count("width", width) + 1,
         checks.count("num_actions", num_actions),
         checks.count("num_outcomes", num_outcomes),
     )
+
+
+@partial(jax.jit, static_argnames="shape")
+def _general(key: Array, shape: tuple[int, int, int, int]) -> MDP:
+    prob, reward = _outcomes(key, shape)
+    lowest = jnp.minimum(_levels(shape), 1)
+    next_level = _drawn_levels(key, lowest, jnp.where(lowest > 0, shape[1] - 1, 0), shape)
+    return MDP(prob, reward, next_level, None, jnp.asarray(1, jnp.int32))
+
+
+@partial(jax.jit, static_argnames="shape")
+def _ordered(key: Array, shape: tuple[int, int, int, int]) -> MDP:
+    prob, reward = _outcomes(key, shape)
+    here = jnp.broadcast_to(_levels(shape), shape)
+    drawn = _drawn_levels(key, jnp.zeros_like(here), here, shape)
+    first = (jnp.arange(shape[3]) == 0)[None, None, None, :]
+    next_level = jnp.where(first, here, drawn)
+    staying = jnp.sum(jnp.where(next_level == here, prob, 0), axis=-1)
+    rank = jnp.argsort(jnp.argsort(staying, axis=-1), axis=-1).astype(jnp.int32)
+    return MDP(prob, reward, next_level, rank, jnp.asarray(shape[1] - 1, jnp.int32))
+
+
+def _outcomes(key: Array, shape: tuple[int, int, int, int]) -> tuple[Array, Array]:
+    """Probabilities and rewards [H, k+1, A, M]; level 0 pays nothing."""
     prob = checks.simplex_rows(jax.random.fold_in(key, PROBABILITIES), shape)
-    reward = jax.random.uniform(jax.random.fold_in(key, REWARDS), shape, checks.float_dtype()) / horizon
-    return prob, jnp.where(_alive(width), reward, 0)
+    role = jax.random.fold_in(key, REWARDS)
+    reward = jax.random.uniform(role, (math.prod(shape),), checks.float_dtype()).reshape(shape) / shape[0]
+    return prob, jnp.where(_levels(shape) > 0, reward, 0)
 
 
-def _alive(width: int) -> Array:
-    """bool [1, k+1, 1, 1]: not level 0."""
-    return (jnp.arange(width + 1) > 0)[None, :, None, None]
+def _drawn_levels(key: Array, lowest: Array, highest: Array, shape: tuple[int, int, int, int]) -> Array:
+    """Levels uniform on lowest..highest (drawn flat, which compiles faster)."""
+    low, high = (jnp.broadcast_to(x, shape).reshape(-1) for x in (lowest, highest))
+    role = jax.random.fold_in(key, LEVELS)
+    return jax.random.randint(role, low.shape, low, high + 1, jnp.int32).reshape(shape)
+
+
+def _levels(shape: tuple[int, int, int, int]) -> Array:
+    """int32 [1, k+1, 1, 1]."""
+    return jnp.arange(shape[1], dtype=jnp.int32)[None, :, None, None]

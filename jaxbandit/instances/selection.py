@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -36,25 +37,33 @@ def support(values: Any, probabilities: Any, value_scale: Any = None) -> Support
     if value_scale is not None:
         largest = np.max(values) if checks.is_concrete(values) else jnp.max(values)
         checks.scale("value_scale", value_scale, largest, "the largest value")
-    values, probabilities = jnp.asarray(values, dtype), jnp.asarray(probabilities, dtype)
+        value_scale = jnp.asarray(value_scale, dtype)
+    return _sorted(jnp.asarray(values, dtype), jnp.asarray(probabilities, dtype), value_scale)
+
+
+@jax.jit
+def _sorted(values: Array, probabilities: Array, value_scale: Array | None) -> Support:
     order = jnp.argsort(values, axis=1, stable=True)
     values, probabilities = (jnp.take_along_axis(x, order, axis=1) for x in (values, probabilities))
     if value_scale is None:
-        largest = jnp.max(values)
-        value_scale = jnp.where(largest > 1, largest, 1)
-    return Support(values, probabilities, jnp.asarray(value_scale, dtype))
+        value_scale = jnp.maximum(jnp.max(values), 1)
+    return Support(values, probabilities, value_scale)
 
 
 def random_support(key: Any, horizon: Any, num_values: Any) -> Support:
     """Values uniform on [0, 1], probabilities uniform on the simplex, all independent."""
     key = checks.single_key(key)
     shape = (checks.count("horizon", horizon), checks.count("num_values", num_values, at_least=2))
-    dtype = checks.float_dtype()
-    values = jax.random.uniform(jax.random.fold_in(key, VALUES), shape, dtype)
-    return support(values, checks.simplex_rows(jax.random.fold_in(key, PROBABILITIES), shape))
+    return _drawn(key, shape)
 
 
-def selection_mdp(x: Support, taken: Array, pay: Array, capacity: Any) -> MDP:
+@partial(jax.jit, static_argnames="shape")
+def _drawn(key: Array, shape: tuple[int, int]) -> Support:
+    values = jax.random.uniform(jax.random.fold_in(key, VALUES), shape, checks.float_dtype())
+    return _sorted(values, checks.simplex_rows(jax.random.fold_in(key, PROBABILITIES), shape), None)
+
+
+def selection_mdp(x: Support, taken: Array, pay: Array, capacity: int) -> MDP:
     """The ordered MDP in which a selection uses one unit of capacity.
 
     Args:
@@ -63,7 +72,6 @@ def selection_mdp(x: Support, taken: Array, pay: Array, capacity: Any) -> MDP:
         pay: float [H, A, M], what a selection earns, before it is divided by capacity and scale.
         capacity: k, the level of the start.
     """
-    capacity = checks.count("capacity", capacity)
     horizon, num_actions, num_outcomes = taken.shape
     shape = (horizon, capacity + 1, num_actions, num_outcomes)
     levels = jnp.arange(capacity + 1, dtype=jnp.int32)[None, :, None, None]

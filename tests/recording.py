@@ -35,7 +35,11 @@ def coins():
     reward[1, 1] = [[0.5, 0.25, 0], [0.5, 0.25, 0]]
     next_level[1] = np.arange(3)[:, None, None]
     rank = jnp.broadcast_to(jnp.arange(2, dtype=jnp.int32), (2, 3, 2))
-    tables = (jnp.asarray(prob, jnp.float32), jnp.asarray(reward, jnp.float32), jnp.asarray(next_level, jnp.int32))
+    tables = (
+        jnp.asarray(prob, jnp.float32),
+        jnp.asarray(reward, jnp.float32),
+        jnp.asarray(next_level, jnp.int32),
+    )
     return jb.validate(jb.MDP(*tables, rank, jnp.asarray(2, jnp.int32)))
 
 
@@ -53,8 +57,8 @@ class Recorded(NamedTuple):
 
 def recording(learner):
     """The learner, remembering every Phi of its first phases."""
-    functions = _recording(learner.blocks)
-    return from_blocks(functions, name=learner.name, params=learner.params, needs=learner.needs, report=report)
+    functions = _recording(learner.blocks)._replace(report=report)
+    return from_blocks(functions, name=learner.name, params=learner.params, needs=learner.needs)
 
 
 def report(state):

@@ -25,19 +25,22 @@ class BlockRunner(Runner):
     def __init__(self, *args: Any, **kwargs: Any):
         """See `jaxbandit.engines.make_runner`."""
         super().__init__(*args, **kwargs)
-        if self.rules.blocks is None:
+        form = self.rules.blocks
+        if form is None:
             raise ValueError(
                 f"engine: 'blocks'; learner {self.rules.name!r} has no block form and runs on the 'episodes' engine"
             )
         if not 1 <= self.num_episodes <= 2**53:
             raise ValueError(f"num_episodes: {self.num_episodes}; accepted on the block engine: 1..2^53")
         # The learner's functions in block form, seen by the base class as a learner.
-        self.rules = self.rules._replace(init=self.rules.blocks.init)
+        self.rules = self.rules._replace(init=form.init)
+        self.form = form
         with x64():
             outcomes = jax.tree.map(jnp.asarray, blocks.merge_outcomes(self.mdps))
             exact = self.mdps._replace(
                 prob=jnp.asarray(_normalised(self.mdps.prob)), reward=jnp.asarray(np.asarray(self.mdps.reward, np.float64))
             )
+            _check_sizes(*outcomes.prob.shape[-3::2])
             self.world = blocks.World(outcomes, *exact_tables(exact))
             self.words = _block_keys(key_words(self.keys))
 
@@ -66,8 +69,8 @@ class BlockRunner(Runner):
         progress = blocks.Progress(carry["state"], carry["played"], carry["block"], carry["curve"])
         with x64():
             (progress,) = self.execute(
-                ("blocks", self.rules.blocks),
-                partial(_advance, self.rules.blocks),
+                ("blocks", self.form),
+                partial(_advance, self.form),
                 (
                     self.world, self.words, jnp.asarray(self.points, jnp.float64), jnp.float64(self.num_episodes),
                     jnp.int32(self.chunk_size or STEPS), progress,
@@ -86,22 +89,17 @@ class BlockRunner(Runner):
         with x64():
             state = jax.tree.map(jnp.asarray, carry["state"])
             world = self.world
-            following, gap = _final(self.rules.blocks, world, state)
+            following, gap = _final(self.form, world, state)
             found = {
                 "regret": np.asarray(carry["curve"]),
                 "final_gap": np.asarray(gap),
                 "final_policy": one_hot_actions(np.asarray(following)),
             }
-            if self.rules.report is not None:
-                for name, value in jax.vmap(jax.vmap(self.rules.report))(self._adapted(state)).items():
+            report = self.form.report
+            if report is not None:
+                for name, value in jax.vmap(jax.vmap(report))(state).items():
                     found[name] = np.asarray(value)
         return found
-
-    def _adapted(self, state: Any) -> Any:
-        """The state as `from_blocks` wraps it, as far as a report looks."""
-        from jaxbandit.learners.base import AdapterState
-
-        return AdapterState(state, *[None] * (len(AdapterState._fields) - 1))
 
 
 def _advance(form, world, keys, points, num_episodes, steps, progress):
@@ -127,6 +125,14 @@ def _final(form, world, state):
 
     lanes = jax.vmap(jax.vmap(one, (None, None, None, 0)))
     return lanes(world.gap, world.transition, world.outcomes.start, state)
+
+
+def _check_sizes(levels: int, num_outcomes: int) -> None:
+    if levels > blocks.MAX_LEVELS or num_outcomes > blocks.MAX_OUTCOMES:
+        raise ValueError(
+            f"MDP: {levels} levels with {num_outcomes} different outcomes; accepted on the block engine: at most "
+            f"{blocks.MAX_LEVELS} and {blocks.MAX_OUTCOMES} (the episode engine takes any)"
+        )
 
 
 def _normalised(prob: Any) -> np.ndarray:

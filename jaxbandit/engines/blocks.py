@@ -24,10 +24,12 @@ from jaxbandit.learners.base import Blocks
 from jaxbandit.mdp import MDP
 
 Array = Any
+MAX_LEVELS, MAX_OUTCOMES = 63, 2**18
+"""Levels are bits of a signed word, outcomes fields of one."""
 
 
 class Outcomes(NamedTuple):
-    """MDPs of G groups with the outcomes of each state merged: U different (reward, next level) pairs whatever the action."""
+    """MDPs of G groups with the outcomes of each state merged into U different (reward, next level) pairs."""
 
     prob: Array
     """float64 [G, H, k+1, A, U]; sums to 1 over U."""
@@ -45,22 +47,23 @@ def merge_outcomes(mdps: MDP) -> Outcomes:
     prob = prob / prob.sum(-1, keepdims=True)
     reward, target = np.asarray(mdps.reward, np.float64), np.asarray(mdps.next_level)
     G, H, levels, A, M = prob.shape
-    merged = {}
-    for g, i, l in np.ndindex(G, H, levels):
+    merged: dict[tuple[int, ...], list[tuple[tuple[float, int], np.ndarray]]] = {}
+    for g, i, level in np.ndindex(G, H, levels):
         pairs: dict[tuple[float, int], np.ndarray] = {}
         for a, m in np.ndindex(A, M):
-            if prob[g, i, l, a, m] > 0:
-                pair = (float(reward[g, i, l, a, m]), int(target[g, i, l, a, m]))
-                pairs.setdefault(pair, np.zeros(A))[a] += prob[g, i, l, a, m]
-        merged[g, i, l] = sorted(pairs.items(), key=lambda item: (-item[1].sum(), item[0]))
+            if prob[g, i, level, a, m] > 0:
+                pair = (float(reward[g, i, level, a, m]), int(target[g, i, level, a, m]))
+                pairs.setdefault(pair, np.zeros(A))[a] += prob[g, i, level, a, m]
+        merged[g, i, level] = sorted(pairs.items(), key=lambda item: (-item[1].sum(), item[0]))
     U = max(map(len, merged.values()))
     out = Outcomes(
         np.zeros((G, H, levels, A, U)), np.zeros((G, H, levels, U)), np.zeros((G, H, levels, U), np.int32),
         np.asarray(mdps.start, np.int32),
     )  # fmt: skip
-    for (g, i, l), pairs in merged.items():
-        for u, ((pay, to), weight) in enumerate(pairs):
-            out.prob[g, i, l, :, u], out.reward[g, i, l, u], out.next_level[g, i, l, u] = weight, pay, to
+    for (g, i, level), listed in merged.items():
+        for u, ((pay, to), weight) in enumerate(listed):
+            state = (g, i, level)
+            out.prob[*state, :, u], out.reward[*state, u], out.next_level[*state, u] = weight, pay, to
     return out
 
 
@@ -123,7 +126,8 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[A
     group = jnp.repeat(jnp.arange(G, dtype=jnp.int32), S * B)
     arm = jnp.tile(jnp.arange(B, dtype=jnp.int32), G * S)
     own = jnp.repeat(blocks.stage.reshape(-1), B)
-    key = fold_in(tuple(jnp.repeat(k.reshape(-1), B) for k in keys), arm.astype(jnp.uint32))
+    high, low = (jnp.repeat(words.reshape(-1), B) for words in keys)
+    key = fold_in((high, low), arm.astype(jnp.uint32))
     index = jnp.arange(levels, dtype=jnp.int32)[:, None]
 
     def look(table, where):
@@ -209,22 +213,22 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[A
 def _tables(outcomes: Outcomes, blocks: Blocks) -> tuple[jax.Array, jax.Array]:
     """Flat tables [G, S, H + B, k+1, U]: the shared policy's H rows, then the B rows of the arms.
 
-    The chances of `splits`, and a code of four fields of a byte: the outcome's level, the following outcome, whether that
-    one is certain (the last possible), and its level.
+    The chances of `splits`, and a code of four fields: the outcome's level (6 bits), the following outcome (18 bits),
+    whether that one is certain (the last possible), and its level.
     """
     at_stage = jnp.take_along_axis(outcomes.prob[:, None], blocks.stage[:, :, None, None, None, None], axis=2)
     row_to = jnp.take_along_axis(outcomes.next_level[:, None], blocks.stage[:, :, None, None, None], axis=2)
     tables = []
-    for policy, prob, to in (
+    for policy, prob, targets in (
         (blocks.policy, outcomes.prob[:, None], outcomes.next_level[:, None]),
         (blocks.rows, at_stage, row_to),
     ):
         chance, following = splits(policy, prob)
-        to = jnp.broadcast_to(to, chance.shape)
+        to = jnp.broadcast_to(targets, chance.shape)
         own = jax.lax.broadcasted_iota(jnp.int32, chance.shape, chance.ndim - 1)
         certain = (jnp.take_along_axis(chance, following, -1) >= 1) & (following != own)
         rest_to = jnp.take_along_axis(to, following, -1)
-        code = to | (following << 8) | (certain.astype(jnp.int32) << 16) | (rest_to << 17)
+        code = to | (following << 6) | (certain.astype(jnp.int32) << 24) | (rest_to << 25)
         tables.append((chance, code))
     (chance, code), (row_chance, row_code) = tables
     return (
@@ -234,26 +238,26 @@ def _tables(outcomes: Outcomes, blocks: Blocks) -> tuple[jax.Array, jax.Array]:
 
 
 def _target(code: Array) -> jax.Array:
-    return code & 255
+    return code & 63
 
 
 def _following(code: Array) -> jax.Array:
-    return (code >> 8) & 255
+    return (code >> 6) & (2**18 - 1)
 
 
 def _certain(code: Array) -> jax.Array:
-    return (code >> 16) & 1
+    return (code >> 24) & 1
 
 
 def _rest_target(code: Array) -> jax.Array:
-    return code >> 17
+    return code >> 25
 
 
 def _at(counts: Array, level: Array) -> jax.Array:
     """counts[level] for counts [k+1, N]; 0 at level 0."""
     value = jnp.zeros(level.shape, counts.dtype)
-    for l in range(1, counts.shape[0]):
-        value = jnp.where(level == l, counts[l], value)
+    for one in range(1, counts.shape[0]):
+        value = jnp.where(level == one, counts[one], value)
     return value
 
 
@@ -310,7 +314,15 @@ class Progress(NamedTuple):
     """float64 [G, S, W]: cumulative regret after each recorded number of episodes, as far as played."""
 
 
-def advance(form: Any, world: World, keys: tuple[Array, Array], points: Array, num_episodes: Array, steps: Array, progress: Progress):
+def advance(
+    form: Any,
+    world: World,
+    keys: tuple[Array, Array],
+    points: Array,
+    num_episodes: Array,
+    steps: Array,
+    progress: Progress,
+) -> Progress:
     """At most ``steps`` blocks in every lane; lanes that have played T episodes stay as they are."""
     next_block = jax.vmap(jax.vmap(form.next_block))
     absorb = jax.vmap(jax.vmap(form.absorb))

@@ -1,0 +1,330 @@
+"""The block engine: exact sums at 10^12, exact moments, exact regrets, and blocks cut by grid points and by T."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.engines import blocks, make_runner
+from jaxbandit.engines.compat import x64
+from jaxbandit.engines.threefry import key_words
+from jaxbandit.learners import BlockForm, from_blocks
+from jaxbandit.testing import run_lanes
+
+push_arms = jax.jit(blocks.push_arms)
+NUMBERS = [10, 10**4, 10**9, 10**12]
+SEEDS = 1000
+
+
+def stack(*mdps):
+    return jax.tree.map(lambda *x: np.stack([np.asarray(leaf) for leaf in x]), *mdps)
+
+
+def general(seed=3):
+    return jb.make_instance("random-general", key=jax.random.key(seed), horizon=3, width=2, num_actions=2)
+
+
+def random_rows(shape, seed):
+    rows = np.random.default_rng(seed).exponential(size=shape)
+    return rows / rows.sum(-1, keepdims=True)
+
+
+def arms(horizon, levels, num_actions, seed=0):
+    """A policy and three arms: a random row, a deterministic one, and the policy's own. Some probabilities are 0 or 1."""
+    policy = random_rows((horizon, levels, num_actions), seed)
+    policy[0, 1] = np.eye(num_actions)[0]
+    stage = horizon // 2
+    sure = np.eye(num_actions)[np.arange(levels) % num_actions]
+    rows = np.stack([random_rows((levels, num_actions), seed + 1), sure, policy[stage]])
+    return blocks.Blocks(policy, np.int32(stage), rows, np.ones(3))
+
+
+def compose(block, b):
+    policy = np.array(block.policy)
+    policy[int(block.stage)] = block.rows[b]
+    return policy
+
+
+def totals(mdp, block, n, seeds=SEEDS, seed=0):
+    """Sums of the total rewards, [seeds, arms]."""
+    with x64():
+        outcomes = jax.tree.map(jnp.asarray, blocks.merge_outcomes(stack(mdp)))
+        lanes = jax.tree.map(lambda x: jnp.asarray(np.broadcast_to(x, (1, seeds, *np.shape(x)))), block)
+        episodes = jnp.full((1, seeds, block.episodes.size), float(n))
+        words = key_words(jax.random.split(jax.random.key(seed), (1, seeds)))
+        return np.asarray(push_arms(outcomes, lanes, episodes, words))[0]
+
+
+def moments(mdp, policy):
+    """Mean and variance of an episode's total reward, by backward induction on the first two moments, in float64."""
+    prob, reward = np.asarray(mdp.prob, np.float64), np.asarray(mdp.reward, np.float64)
+    prob = prob / prob.sum(-1, keepdims=True)
+    first = second = np.zeros(mdp.width + 1)
+    for i in reversed(range(mdp.horizon)):
+        tail, square = first[mdp.next_level[i]], second[mdp.next_level[i]]
+        weight = policy[i][..., None] * prob[i]
+        second = np.sum(weight * (reward[i] ** 2 + 2 * reward[i] * tail + square), axis=(1, 2))
+        first = np.sum(weight * (reward[i] + tail), axis=(1, 2))
+    mean = first[int(mdp.start)]
+    return mean, second[int(mdp.start)] - mean**2
+
+
+def test_moments_of_the_test_are_those_of_planning():
+    mdp, block = general(), arms(3, 3, 2)
+    with x64():
+        exact = mdp._replace(prob=jnp.asarray(np.asarray(mdp.prob, np.float64)), reward=jnp.asarray(np.asarray(mdp.reward, np.float64)))
+        for b in range(3):
+            value = jb.evaluate(exact, jnp.asarray(compose(block, b)))
+            assert abs(float(value) - moments(mdp, compose(block, b))[0]) < 1e-6
+
+
+@pytest.mark.parametrize("n", [1, *NUMBERS])
+def test_sums_are_exactly_n_when_every_episode_pays_one(n):
+    """1 is paid exactly once whatever happens: at the first stage on some outcomes, else at the last."""
+    mdp = general()
+    pays = np.arange(mdp.num_outcomes) == 0
+    reward, next_level = np.zeros(mdp.prob.shape), np.array(mdp.next_level)
+    reward[0, 1:, :, pays] = 1
+    # Level 1 has been paid, level 2 has not.
+    next_level[0, 1:] = np.where(pays, 1, 2)
+    next_level[1] = np.arange(3)[:, None, None]
+    reward[2, 2] = 1
+    mdp = mdp._replace(reward=reward, next_level=next_level)
+    jb.validate(mdp)
+    assert (totals(mdp, arms(3, 3, 2), n, seed=n % 97) == n).all()
+
+
+@pytest.mark.parametrize("n", NUMBERS)
+def test_mean_and_variance_are_exact(n):
+    mdp, block = general(), arms(3, 3, 2)
+    sums = totals(mdp, block, n, seed=n % 89)
+    for b in range(3):
+        mean, variance = moments(mdp, compose(block, b))
+        z = (sums[:, b] - n * mean) / np.sqrt(n * variance)
+        # 4 n x 3 arms x 2 z-tests at 5 standard errors (kurtosis 3 to within 1/n): false-alarm rate 1.4e-5 in all.
+        assert abs(z.mean()) < 5 / SEEDS**0.5
+        assert abs(np.mean(z**2) - 1) < 5 * (2 / SEEDS) ** 0.5
+    # The arms are independent of each other.
+    assert np.abs(np.corrcoef(sums.T)[np.triu_indices(3, 1)]).max() < 5 / SEEDS**0.5
+
+
+def test_one_episode_gives_one_of_the_possible_totals():
+    mdp = jb.make_instance("hard-general", theta=[1, 0, 1], num_actions=2, gap=0.25)
+    policy = np.broadcast_to(np.eye(2)[1], (3, 3, 2))
+    block = blocks.Blocks(policy, np.int32(1), np.stack([policy[1]] * 3), np.ones(3))
+    sums = totals(mdp, block, 1)
+    assert set(np.unique(sums)) == {0.0, 1.0}
+    mean = moments(mdp, policy)[0]
+    # A z-test at 5 standard errors: false-alarm rate 6e-7.
+    assert abs(sums.mean() - mean) < 5 * np.sqrt(mean * (1 - mean) / sums.size)
+
+
+def test_hundreds_of_outcomes():
+    mdp = jb.make_instance(
+        "random-general", key=jax.random.key(0), horizon=2, width=2, num_actions=3, num_outcomes=150
+    )
+    block = arms(2, 3, 3)
+    sums = totals(mdp, block, 10**6, seeds=64)
+    for b in range(3):
+        mean, variance = moments(mdp, compose(block, b))
+        z = (sums[:, b] - 1e6 * mean) / np.sqrt(1e6 * variance)
+        # 6 z-tests at 5 standard errors: false-alarm rate 3e-6.
+        assert abs(z.mean()) < 5 / 8
+        assert abs(np.mean(z**2) - 1) < 5 * (2 / 64) ** 0.5
+
+
+def test_arms_without_episodes_cost_nothing_and_pay_nothing():
+    mdp, block = general(), arms(3, 3, 2)
+    with x64():
+        outcomes = jax.tree.map(jnp.asarray, blocks.merge_outcomes(stack(mdp)))
+        lanes = jax.tree.map(lambda x: jnp.asarray(np.broadcast_to(x, (1, SEEDS, *np.shape(x)))), block)
+        words = key_words(jax.random.split(jax.random.key(0), (1, SEEDS)))
+        some = np.broadcast_to([5.0, 0.0, 7.0], (1, SEEDS, 3))
+        sums = np.asarray(push_arms(outcomes, lanes, jnp.asarray(some), words))[0]
+    assert (sums[:, 1] == 0).all()
+    np.testing.assert_array_equal(sums[:, 0], totals(mdp, block, 5)[:, 0])
+    np.testing.assert_array_equal(sums[:, 2], totals(mdp, block, 7)[:, 2])
+
+
+def test_merged_outcomes():
+    """Equal (reward, next level) pairs become one, whatever the action; impossible ones vanish; the likeliest comes first."""
+    prob = np.zeros((1, 2, 2, 3))
+    prob[0, 0, :, 0] = 1
+    prob[0, 1] = [[0.25, 0.25, 0.5], [0.0, 0.9, 0.1]]
+    reward, next_level = np.zeros((1, 2, 2, 3)), np.zeros((1, 2, 2, 3), np.int32)
+    reward[0, 1] = [[0.5, 1.0, 0.5], [0.75, 0.5, 0.5]]
+    next_level[0, 1] = [[1, 0, 1], [1, 1, 0]]
+    merged = blocks.merge_outcomes(stack(jb.MDP(prob, reward, next_level, None, np.int32(1))))
+    assert merged.prob.shape == (1, 1, 2, 2, 3)
+    assert merged.reward[0, 0, 1].tolist() == [0.5, 1.0, 0.5]
+    assert merged.next_level[0, 0, 1].tolist() == [1, 0, 0]
+    np.testing.assert_allclose(merged.prob[0, 0, 1], [[0.75, 0.25, 0], [0.9, 0, 0.1]])
+    assert merged.start.tolist() == [1]
+
+
+def test_splits():
+    prob = np.array([[0.2, 0.3, 0.0, 0.5], [0.0, 1.0, 0.0, 0.0]])
+    policies = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    with x64():
+        chance, following = blocks.splits(jnp.asarray(policies), jnp.broadcast_to(prob, (3, 2, 4)))
+    np.testing.assert_allclose(chance, [[0.2, 0.375, 0, 1], [0, 1, 0, 0], [0.1, 0.65 / 0.9, 0, 1]])
+    assert (np.asarray(chance)[[0, 1, 2], [3, 1, 3]] == 1).all()  # exactly: nothing is left over
+    assert np.asarray(following)[0, :3].tolist() == [1, 3, 3]
+    assert np.asarray(following)[1, 0] == 1
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_regrets_of_arms_are_those_of_the_composed_policies(ordered):
+    name = "random-ordered" if ordered else "random-general"
+    mdp = jb.make_instance(name, key=jax.random.key(4), horizon=3, width=2, num_actions=2)
+    with x64():
+        exact = mdp._replace(prob=jnp.asarray(np.asarray(mdp.prob, np.float64)), reward=jnp.asarray(np.asarray(mdp.reward, np.float64)))
+        world = jb.gaps(exact), jb.transition_kernel(exact), exact.start
+        regrets, regret = jax.jit(blocks.arm_regrets), jax.jit(jb.regret)
+        for stage in range(3):
+            block = jax.tree.map(jnp.asarray, arms(3, 3, 2, seed=stage)._replace(stage=np.int32(stage)))
+            ours = np.asarray(regrets(*world, block))
+            theirs = [float(regret(exact, jnp.asarray(compose(block, b)))) for b in range(3)]
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Whole runs
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class Turns(NamedTuple):
+    lengths: Any
+    count: Any
+    sums: Any
+
+
+@functools.cache
+def turns_form():
+    """Plays action 0 everywhere, then action 1 everywhere, in blocks of given lengths, for ever; remembers the sums."""
+
+    def init(problem, params):
+        real = jnp.result_type(float)
+        return Turns(jnp.asarray(params["lengths"], real), jnp.int32(0), jnp.zeros(2, real))
+
+    def next_block(state):
+        real = state.lengths.dtype
+        rows = jnp.broadcast_to(jnp.eye(2, dtype=real)[:, None, :], (2, 3, 2))
+        policy = jnp.full((2, 3, 2), 0.5, real)
+        return blocks.Blocks(policy, jnp.int32(1), rows, state.lengths)
+
+    def absorb(state, episodes, totals):
+        return Turns(state.lengths, state.count + 1, state.sums + totals)
+
+    return BlockForm(init, next_block, absorb)
+
+
+def turns(first, second):
+    params = {"lengths": np.array([first, second], np.float64)}
+    return from_blocks(turns_form(), name="turns", params=params)
+
+
+def two_arms():
+    """Level 2 throughout; the second stage pays 3/4 for action 0 and 1/4 for action 1: regret 0 and 1/2 an episode."""
+    prob = np.ones((2, 3, 2, 1), np.float32)
+    reward = np.zeros_like(prob)
+    reward[1, 1:, :, 0] = [0.75, 0.25]
+    next_level = np.broadcast_to(np.arange(3, dtype=np.int32)[:, None, None], prob.shape)
+    return jb.MDP(prob, reward, next_level, None, np.int32(2))
+
+
+def one_lane(learner, num_episodes, points, engine="blocks", chunk_size=None):
+    keys = jax.random.split(jax.random.key(0), (1, 1))
+    results, state = run_lanes(engine, [learner], [two_arms()], keys, num_episodes, points, chunk_size)
+    return results["regret"][0, 0], state
+
+
+@pytest.mark.parametrize("engine", ["blocks", "episodes"])
+def test_curve_is_exact_inside_blocks_and_at_their_ends(engine):
+    # 3 episodes free, 5 at 1/2, and so on; T = 21 cuts the third block in its second arm.
+    points = [1, 3, 4, 8, 9, 15, 21]
+    curve, state = one_lane(turns(3, 5), 21, points, engine)
+    assert curve.tolist() == [0, 0, 0.5, 2.5, 2.5, 4.5, 6.0]
+    counted = state if engine == "blocks" else state.inner
+    assert counted.count.ravel().tolist() == [2]  # the block that T cut is not absorbed
+    assert counted.sums.ravel().tolist() == [4.5, 2.5]
+
+
+def test_a_block_that_ends_at_T_is_absorbed():
+    curve, state = one_lane(turns(3, 5), 16, [2, 5, 6, 7, 8, 12, 16])
+    assert curve.tolist() == [0, 1, 1.5, 2, 2.5, 3, 5]
+    assert state.count.ravel().tolist() == [2]
+
+
+def test_curve_is_exact_at_a_trillion():
+    first, second = 10**11 + 1, 3 * 10**11
+    T = 10**12 + 7
+    points = [10**11, first + 1, first + 10**9, first + second, 2 * first + second, 2 * first + second + 5, T]
+    curve, state = one_lane(turns(first, second), T, points)
+    at_end = second / 2
+    # After two blocks of 4e11 + 1 the third has first free episodes and (T - 3 first - 2 second) at 1/2.
+    last = 2 * at_end + (T - 3 * first - 2 * second) / 2
+    assert curve.tolist() == [0, 0.5, 10**9 / 2, at_end, at_end, at_end + 2.5, last]
+    assert state.sums.ravel().tolist() == [2 * first * 0.75, 2 * second * 0.25]
+
+
+def test_any_chunk_size_and_any_company_give_the_same_bits():
+    mdp = jb.make_instance("random-general", key=jax.random.key(8), horizon=2, width=2, num_actions=2)
+    keys = jax.random.split(jax.random.key(1), (1, 4))
+    points = np.asarray([10, 500, 900, 1000, 1001, 5000, 10**5])
+    runs = {}
+    for chunk in (1, 3, None):
+        results, state = run_lanes("blocks", [turns(70, 30)], [mdp], keys[:, :1], 10**5, points, chunk)
+        runs[chunk] = (results["regret"], state.sums)
+    for other in (1, 3):
+        np.testing.assert_array_equal(runs[other][0], runs[None][0])
+        np.testing.assert_array_equal(runs[other][1], runs[None][1])
+    together, state = run_lanes("blocks", [turns(70, 30)], [mdp], keys, 10**5, points)
+    np.testing.assert_array_equal(together["regret"][:, :1], runs[None][0])
+    np.testing.assert_array_equal(state.sums[:, :1], runs[None][1])
+    assert np.unique(state.sums).size == 8
+
+
+def test_errors_of_the_runner():
+    keys = jax.random.split(jax.random.key(0), (1, 1))
+    stacked = stack(two_arms())
+    ready = (stacked, keys, 10, np.asarray([10]))
+    with pytest.raises(ValueError, match="'uniform' has no block form and runs on the 'episodes' engine"):
+        make_runner("blocks", jb.make_learner("uniform"), *ready)
+    with pytest.raises(ValueError, match="engine: 'quick'; accepted: episodes, blocks"):
+        make_runner("quick", jb.make_learner("uniform"), *ready)
+    with pytest.raises(ValueError, match=r"num_episodes: 18014398509481984; accepted on the block engine: 1..2\^53"):
+        make_runner("blocks", turns(1, 1), stacked, keys, 2**54, np.asarray([2**54]))
+
+
+def test_widths():
+    """The highest width that the engine takes gives the right sums; one more is an error, not a wrong number."""
+
+    def wide(levels):
+        shape = (2, levels, 2, 2)
+        level = np.arange(levels)[:, None, None]
+        next_level = np.broadcast_to(np.where(np.arange(2) == 0, np.maximum(level - 1, 0), level), shape)
+        reward = np.zeros(shape)
+        reward[1] = level / levels
+        return jb.MDP(np.full(shape, 0.5), reward, next_level, None, np.int32(levels - 1))
+
+    mdp = wide(blocks.MAX_LEVELS)
+    policy = np.full((2, blocks.MAX_LEVELS, 2), 0.5)
+    block = blocks.Blocks(policy, np.int32(0), policy[:1], np.ones(1))
+    mean, variance = moments(mdp, policy)
+    assert mean == (blocks.MAX_LEVELS - 1.5) / blocks.MAX_LEVELS
+    # A z-test at 6 standard errors: false-alarm rate 2e-9.
+    sums = totals(mdp, block, 10**6, seeds=1)
+    assert abs(sums[0, 0] - 10**6 * mean) < 6 * np.sqrt(10**6 * variance)
+    learner, keys = turns(1, 1), jax.random.split(jax.random.key(0), (1, 1))
+    with pytest.raises(ValueError, match="MDP: 64 levels with 2 different outcomes; accepted on the block engine"):
+        make_runner("blocks", learner, stack(wide(64)), keys, 10, np.asarray([10]))
+
+
+def test_x64_stays_off_outside():
+    one_lane(turns(3, 5), 21, [1, 3, 4, 8, 9, 15, 21])
+    assert jnp.asarray(1.0).dtype == jnp.float32

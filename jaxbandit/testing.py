@@ -281,7 +281,7 @@ def _leaf_pairs(one: Any, two: Any) -> list[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def _require_same_form(learner: Learner, state: Any, following: Any) -> None:
-    same = jax.tree.structure(state) == jax.tree.structure(following)
+    same = bool(jax.tree.structure(state) == jax.tree.structure(following))  # type: ignore[operator]
     _require(same, learner, "stable state: update changes the structure of the state")
     for name, a, b in _leaf_pairs(state, following):
         seen = f"{a.dtype}{list(a.shape)} becomes {b.dtype}{list(b.shape)}"

@@ -13,7 +13,7 @@ def x64():
     """A context in which 64-bit types exist, whatever the process-wide setting."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
-    from jax.experimental import enable_x64
+    from jax.experimental import enable_x64  # type: ignore[attr-defined]
 
     return enable_x64()
 

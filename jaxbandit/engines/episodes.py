@@ -239,8 +239,8 @@ def _draw_actions(policy: Array, words: Array) -> jax.Array:
 def _at_level(row: Array, level: Array) -> jax.Array:
     """row[level] with levels in front: row [k+1, ..., *lanes], level [*lanes]."""
     value = row[0]
-    for l in range(1, row.shape[0]):
-        value = jnp.where(level == l, row[l], value)
+    for one in range(1, row.shape[0]):
+        value = jnp.where(level == one, row[one], value)
     return value
 
 
@@ -287,6 +287,6 @@ def randomised_regret(world: World, policy: Array) -> jax.Array:
 def _from_start(world: World, tail: Array) -> jax.Array:
     """tail[start - 1] for tail [k, E, G, S]: float32 [E, G, S]."""
     value = tail[0]
-    for l in range(1, tail.shape[0]):
-        value = jnp.where((world.start == l + 1)[None], tail[l], value)
+    for level in range(1, tail.shape[0]):
+        value = jnp.where((world.start == level + 1)[None], tail[level], value)
     return value

@@ -13,6 +13,7 @@ The carry is a dict of arrays and nothing else, so it can be saved after any ste
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -33,7 +34,7 @@ Carry = dict[str, Any]
 _COMPILED: dict[Any, Any] = {}
 
 
-class Runner:
+class Runner(ABC):
     """Base of the two engines' runners; see the module's docstring for the protocol."""
 
     def __init__(
@@ -61,9 +62,26 @@ class Runner:
         self.compile_seconds = 0.0
         self.run_seconds = 0.0
 
+    @abstractmethod
     def start(self) -> Carry:
         """The carry before the first episode."""
-        raise TypeError("start belongs to an engine's runner")
+
+    @abstractmethod
+    def step(self, carry: Carry) -> Carry:
+        """The carry one chunk later."""
+
+    @abstractmethod
+    def episodes_done(self, carry: Carry) -> int:
+        """Episodes finished in every lane."""
+
+    @abstractmethod
+    def result(self, carry: Carry) -> dict[str, np.ndarray]:
+        """Curves and diagnostics, lanes first."""
+
+    @property
+    @abstractmethod
+    def bytes_per_lane(self) -> int:
+        """Estimated memory of a lane."""
 
     def first_state(self) -> Any:
         """The learner's state before the first episode, leaves [G, ...], without seeds."""
@@ -86,9 +104,8 @@ class Runner:
         ``in_lanes`` and ``out_lanes`` say, per argument and result, where the seeds' axis is: an axis number (negative
         from the end) for all leaves, or None for what every device gets whole.
         """
-        abstract = jax.tree.map(lambda x: (np.shape(x), jnp.result_type(x)), args)
-        leaves, tree = jax.tree.flatten(abstract, is_leaf=lambda x: isinstance(x, tuple) and len(x) == 2 and isinstance(x[0], tuple))
-        identity = (name, tuple(leaves), tree, self.devices)
+        leaves, tree = jax.tree.flatten(args)
+        identity = (name, tuple((np.shape(x), jnp.result_type(x)) for x in leaves), tree, self.devices)
         if identity not in _COMPILED:
             began = time.perf_counter()
             _COMPILED[identity] = self._compile(function, args, in_lanes, out_lanes)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -81,6 +81,8 @@ class BlockForm(NamedTuple):
     next_block: Callable[[State], Blocks]
     absorb: Callable[[State, Array, Array], State]
     """absorb(state, episodes [B], totals [B]): totals are the sums of the total rewards of each arm."""
+    report: Callable[[State], dict[str, Array]] | None = None
+    """report(state) -> diagnostics by name, for results and plots."""
 
 
 class Learner(NamedTuple):
@@ -91,7 +93,7 @@ class Learner(NamedTuple):
     update: Callable[[State, Array, Any], State]
     feedback: str = "bandit"
     """"bandit", "trajectory" or "semi-bandit"."""
-    params: Mapping[str, Array] = {}  # noqa: RUF012  (a NamedTuple default; never written to)
+    params: Mapping[str, Array] = {}
     """Hyper-parameters by name, as array leaves."""
     name: str = "learner"
     needs: tuple[str, ...] = ()
@@ -108,7 +110,7 @@ class Learner(NamedTuple):
     @property
     def rules(self) -> Learner:
         """The learner without its parameters: hashable, and equal for all parameter values of one program."""
-        return self._replace(params=())
+        return self._replace(params=())  # type: ignore[arg-type]
 
 
 class AdapterState(NamedTuple):
@@ -132,15 +134,15 @@ class AdapterState(NamedTuple):
 
 
 def from_blocks(
-    form: BlockForm, *, name: str, params: Mapping[str, Array], needs: tuple[str, ...] = (), report=None
+    form: BlockForm, *, name: str, params: Mapping[str, Array], needs: tuple[str, ...] = ()
 ) -> Learner:
     """The episodic learner of a block form: plays the arms in order and absorbs them when the last one is complete."""
-    init, act, update, renewed, inner_report = _adapter(form, report)
-    return Learner(init, act, update, "bandit", params, name, needs, form, True, renewed, inner_report)
+    init, act, update, renewed, report = _adapter(form)
+    return Learner(init, act, update, "bandit", params, name, needs, form, True, renewed, report)
 
 
-@lru_cache(maxsize=None)
-def _adapter(form: BlockForm, report):
+@cache
+def _adapter(form: BlockForm):
     """The functions of `from_blocks`, made once per form so that learners of one program share compilations."""
 
     def enter(inner: State, blocks: Blocks, totals: Array, arm: Array) -> AdapterState:
@@ -190,7 +192,10 @@ def _adapter(form: BlockForm, report):
     def renewed(state: AdapterState) -> Array:
         return state.renewed
 
-    return init, act, update, renewed, None if report is None else (lambda state: report(state.inner))
+    def report(state: AdapterState) -> dict[str, Array]:
+        return {} if form.report is None else form.report(state.inner)
+
+    return init, act, update, renewed, report
 
 
 LEARNERS = Registry("learner")

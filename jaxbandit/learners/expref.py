@@ -18,7 +18,7 @@ paper's instances; the preset "practical" gives the guarantee up (see the tuning
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -180,9 +180,7 @@ def _make(name: str, ordered: bool, preset: str | None, given: dict, epsilons) -
               ((key, given.get(key)) for key in defaults)}  # fmt: skip
     params["epsilons"] = _explicit(epsilons)
     leaves = {key: np.asarray(value, np.float64) for key, value in params.items()}
-    return from_blocks(
-        _form(ordered), name=name, params=leaves, needs=("rank",) if ordered else (), report=_report
-    )
+    return from_blocks(_form(ordered), name=name, params=leaves, needs=("rank",) if ordered else ())
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -205,7 +203,7 @@ def _explicit(epsilons: Any) -> np.ndarray:
     return np.pad(array, (0, MAX_PHASES - array.size))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _form(ordered: bool) -> BlockForm:
     """The block form; one per variant, so that all its learners share their compilations."""
 
@@ -235,7 +233,7 @@ def _form(ordered: bool) -> BlockForm:
             jnp.zeros((), real), T, jnp.full(MAX_PHASES, jnp.nan, real), jnp.full((MAX_PHASES, H, k + 1), -1, jnp.int32),
         )  # fmt: skip
 
-    return BlockForm(init, _next_block, _absorb)
+    return BlockForm(init, _next_block, _absorb, _report)
 
 
 def exploration(state: ExpRefState) -> jax.Array:

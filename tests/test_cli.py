@@ -88,7 +88,7 @@ def test_a_users_file_end_to_end(mine, tmp_path, monkeypatch, capfd):
     assert first["episode"].values[-1] == 400
 
     # Finished results are not replaced unless told.
-    assert main(["run", "mine.py", "--out", "out"]) == 2
+    assert main(["run", "mine.py", "--out", "out", "--episodes", "4e2"]) == 2
     assert "--resume" in capfd.readouterr().err
 
     # More seeds: the old ones are kept, bit for bit (2 devices there, 1 here).
@@ -100,7 +100,7 @@ def test_a_users_file_end_to_end(mine, tmp_path, monkeypatch, capfd):
     assert "holds 3" in capfd.readouterr().err
 
     # Another configuration is not mixed in.
-    assert main(["run", "mine.py", "--out", "out", "--resume", "--episodes", "4e2", "--seed", "5"]) == 2
+    assert main(["run", "mine.py", "--out", "out", "--resume", "--seeds", "3", "--seed", "5"]) == 2
     assert "another configuration" in capfd.readouterr().err
     assert main(["run", "mine.py", "--out", "out", "--overwrite", "--seed", "5", "--formats", "png"]) == 0
     assert not jb.load(out / "regret.nc")["regret"].equals(first["regret"])

@@ -179,7 +179,7 @@ def show_list(command: List) -> None:
     if command.what in ("all", "experiments"):
         print("experiments (jaxbandit run NAME)")
         for name, summary in catalogue().items():
-            print(f"  {name:18} {summary}")
+            print(f"  {name:22} {summary}")
     registries = {"learners": "LEARNERS", "instances": "INSTANCES"}
     for what, registry in registries.items():
         if command.what not in ("all", what):
@@ -191,7 +191,7 @@ def show_list(command: List) -> None:
             summary = (inspect.getdoc(constructor) or "").split("\n")[0]
             parameters = inspect.signature(constructor).parameters.values()
             shown = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
-            print(f"  {name:18} {summary}\n  {'':18}   ({', '.join(shown)})")
+            print(f"  {name:22} {summary}\n  {'':22}   ({', '.join(shown)})")
 
 
 def run(command: Run) -> None:

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from jaxbandit.experiments import catalogue, load_experiment, prophet, runtimes, tuning, verdict
 from jaxbandit.experiments.base import Experiment, Options
-from jaxbandit.experiments.running import check_folder, join, run
+from jaxbandit.experiments.running import check_folder, for_terminal, join, run
 
 import jaxbandit as jb
 from jaxbandit.axes import expand_instances, expand_learners
@@ -221,3 +221,11 @@ def test_options_choose_sizes():
     with pytest.raises(ValueError, match="seeds: 0; accepted"):
         Options(seeds=0).choose_seeds(1, full=2)
     assert Experiment("name", "  First line.\nMore.", dict).summary == "First line."
+
+
+def test_wide_tables_are_left_to_the_file():
+    text = f"| short |\n\n{'a note ' * 30}\n\n| {'x' * 200} |\n| {'y' * 200} |"
+    shown = for_terminal(text, Path("out/verdict.md")).split("\n\n")
+    assert shown[0] == "| short |"
+    assert all(len(line) <= 100 for line in shown[1].split("\n"))
+    assert shown[2] == "(a wide table: see out/verdict.md)"

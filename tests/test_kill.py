@@ -61,9 +61,7 @@ def soak(tmp_path, sweep, kills, longest):
     left = [path.name for path in folder.iterdir() if not path.name.startswith("done-")]
     assert left == ["config.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.nc"]
-    print(
-        f"{hits} of {kills} kills hit a running sweep; {leftovers} left an unfinished file, removed by the next run"
-    )
+    print(f"kills that hit a running sweep: {hits} of {kills}; unfinished files they left: {leftovers}")
     return hits
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import textwrap
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,10 @@ from jaxbandit.experiments.base import Arguments, Experiment, Options
 
 if TYPE_CHECKING:
     from xarray import Dataset
+
+
+WIDEST = 150
+"""Columns of a table that is printed."""
 
 
 class Outcome(NamedTuple):
@@ -65,13 +70,27 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
         files.append(save(datasets[label], file, overwrite=True))
     tables = dict(_tables(experiment, datasets, options))
     for name, text in tables.items():
-        print(f"\n{text}")
+        print(f"\n{for_terminal(text, folder / name)}")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"{text}\n", encoding="utf-8")
         files.append(folder / name)
     files += draw(experiment, datasets, folder, options)
     print(f"\nwritten to {folder}/: {', '.join(str(file.relative_to(folder)) for file in files)}")
     return Outcome(datasets, tables, files)
+
+
+def for_terminal(text: str, file: Path) -> str:
+    """The text with notes wrapped, and tables that no terminal is wide enough for left to the file."""
+    parts = []
+    for block in text.split("\n\n"):
+        lines = block.split("\n")
+        if max(map(len, lines)) <= WIDEST:
+            parts.append(block)
+        elif len(lines) == 1:
+            parts.append(textwrap.fill(block, 100))
+        else:
+            parts.append(f"(a wide table: see {file})")
+    return "\n\n".join(parts)
 
 
 def draw(experiment: Experiment, datasets: dict[str, Dataset], folder: Path, options: Options) -> list[Path]:

@@ -31,7 +31,7 @@ _HOME = {
 }
 _MODULES = [
     "feedback", "theory", "record", "stats", "plots", "heatmaps", "testing", "checkpoint", "results", "engines",
-    "instances", "learners", "mdp", "planning",
+    "instances", "learners", "mdp", "planning", "distributed",
 ]  # fmt: skip
 _NAMES = {name: module for module, names in _HOME.items() for name in names}
 

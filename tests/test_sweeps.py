@@ -57,7 +57,8 @@ def test_the_schema(whole):
     assert whole["phase_end"].sel(learner="ExpRef", phase=1).notnull().all()
     for name in TIMES:
         assert whole[name].dims == ("learner", "instance")
-        assert (whole[name] > 0).all()
+        # what was compiled before in this process is not compiled again
+        assert (whole[name] >= 0 if name == "compile_seconds" else whole[name] > 0).all()
     value, policy = jb.optimal(configuration()["instances"]["I1"])
     np.testing.assert_allclose(whole["optimal_value"].sel(instance="I1"), value, rtol=1e-6)
     np.testing.assert_array_equal(whole["optimal_policy"].sel(instance="I1"), policy)
@@ -102,9 +103,7 @@ def test_parameter_grid_and_pairing():
     alone = {"I1": jb.make_instance("prophet-uniform", **SIZES)}
     dataset = jb.sweep(**configuration(learners=learners, instances=alone, num_seeds=3, max_lanes=3))
     assert dataset["regret"].dims == ("learner", "instance", "parameter", "seed", "episode")
-    np.testing.assert_allclose(
-        dataset["bonus_scale"], [[0.1, 0.5, 1.0], [0.5, np.nan, np.nan], [np.nan] * 3], rtol=1e-6
-    )
+    np.testing.assert_allclose(dataset["bonus_scale"], [[0.1, 0.5, 1.0], [0.5, np.nan, np.nan], [np.nan] * 3], rtol=1e-6)
     # the same program with the same keys: parameter point 1 of the grid is the single learner, bit for bit
     point = dataset["regret"].sel(learner="c", parameter=1).values
     assert point.tobytes() == dataset["regret"].sel(learner="0.5", parameter=0).values.tobytes()
@@ -132,9 +131,7 @@ def test_a_parameter_sweep_compiles_once_per_learner():
 
     def run(scales, key):
         draws = jb.family("prophet-random", count=10, key=jax.random.key(key), **SIZES)
-        learners = {
-            name: jb.grid(jb.make_learner("ucbvi", monotone=name == "m"), bonus_scale=scales) for name in "hm"
-        }
+        learners = {name: jb.grid(jb.make_learner("ucbvi", monotone=name == "m"), bonus_scale=scales) for name in "hm"}
         return jb.sweep(learners, {"I2": draws}, 64, num_seeds=16, record=jb.record.linear(4), progress=False)
 
     before = set(engine_runner._COMPILED)
@@ -169,14 +166,10 @@ def stop_after(monkeypatch, chunks):
     monkeypatch.setattr(running, "make_batch_runner", make)
 
 
-@pytest.mark.parametrize(
-    ("learner", "chunk_size", "chunks"), [("UCB-VI", 1000, 0), ("UCB-VI", 1000, 5), ("ExpRef", 1, 4)]
-)
+@pytest.mark.parametrize(("learner", "chunk_size", "chunks"), [("UCB-VI", 1000, 0), ("UCB-VI", 1000, 5), ("ExpRef", 1, 4)])
 def test_resumed_is_uninterrupted(whole, tmp_path, monkeypatch, learner, chunk_size, chunks):
     learners = {learner: configuration()["learners"][learner]}
-    options = configuration(
-        learners=learners, chunk_size=chunk_size, checkpoint=tmp_path / "run", checkpoint_seconds=0
-    )
+    options = configuration(learners=learners, chunk_size=chunk_size, checkpoint=tmp_path / "run", checkpoint_seconds=0)
     stop_after(monkeypatch, chunks)
     with pytest.raises(KilledError):
         jb.sweep(**options)
@@ -242,12 +235,8 @@ def test_a_checkpoint_of_another_sweep_is_refused(tmp_path):
         "seed: 3 in the checkpoint, 4 now": {"seed": 4},
         "record.count: 9 in the checkpoint, 8 now": {"record": jb.record.log(8)},
         "instances.I1.sha256": {"instances": {"I1": unordered()}},
-        "learners.UCB-VI.program": {
-            "learners": {"UCB-VI": jb.make_learner("ucbvi", bonus_scale=0.5, monotone=True)}
-        },
-        "learners.UCB-VI.params.bonus_scale": {
-            "learners": {"UCB-VI": jb.make_learner("ucbvi", bonus_scale=0.6)}
-        },
+        "learners.UCB-VI.program": {"learners": {"UCB-VI": jb.make_learner("ucbvi", bonus_scale=0.5, monotone=True)}},
+        "learners.UCB-VI.params.bonus_scale": {"learners": {"UCB-VI": jb.make_learner("ucbvi", bonus_scale=0.6)}},
         "learners.ExpRef.engine": {"engine": "episodes"},
     }
     for message, change in wanted.items():
@@ -260,9 +249,7 @@ def test_a_checkpoint_of_another_sweep_is_refused(tmp_path):
 @pytest.mark.parametrize("with_checkpoint", [True, False])
 def test_ctrl_c_finishes_the_chunk_and_saves(whole, tmp_path, monkeypatch, capsys, with_checkpoint):
     path = tmp_path / "run"
-    options = configuration(
-        chunk_size=1000, checkpoint=path if with_checkpoint else None, checkpoint_seconds=1e6
-    )
+    options = configuration(chunk_size=1000, checkpoint=path if with_checkpoint else None, checkpoint_seconds=1e6)
     original = running.make_batch_runner
     seen = []
 
@@ -282,9 +269,7 @@ def test_ctrl_c_finishes_the_chunk_and_saves(whole, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(running, "make_batch_runner", make)
     before = signal.getsignal(signal.SIGINT)
     saying = (
-        "what is done is saved: call it again with checkpoint=.*run' to continue"
-        if with_checkpoint
-        else "nothing was saved"
+        "what is done is saved: call it again with checkpoint=.*run' to continue" if with_checkpoint else "nothing was saved"
     )
     with pytest.raises(SweepInterrupted, match=saying):
         jb.sweep(**options)
@@ -385,17 +370,11 @@ def test_errors_about_instances():
         ValueError,
         match=r"instances\['I'\] has no order of actions \(rank\), which learners\['Ordered'\] \(.*\) needs",
     ):
-        jb.sweep(
-            **configuration(
-                learners={"Ordered": jb.make_learner("ordered-expref")}, instances={"I": unordered()}
-            )
-        )
+        jb.sweep(**configuration(learners={"Ordered": jb.make_learner("ordered-expref")}, instances={"I": unordered()}))
 
 
 def test_errors_of_grid_and_family():
-    with pytest.raises(
-        ValueError, match="grid: learner 'ucbvi' has no array parameter 'bonus'; accepted: bonus_scale"
-    ):
+    with pytest.raises(ValueError, match="grid: learner 'ucbvi' has no array parameter 'bonus'; accepted: bonus_scale"):
         jb.grid(jb.make_learner("ucbvi"), bonus=[1.0])
     with pytest.raises(ValueError, match=r"grid: bonus_scale: 0\.5; accepted: a non-empty list"):
         jb.grid(jb.make_learner("ucbvi"), bonus_scale=0.5)

@@ -29,7 +29,10 @@ def peak_kilobytes(num_episodes):
 
 @pytest.mark.slow
 def test_ten_times_the_episodes_take_no_more_memory():
-    """UCB-VI, H = 20, k = 4, 256 seeds; 5 % is more than what two equal runs differ by."""
+    """UCB-VI, H = 20, k = 4, 256 seeds, at one chunk size (the default grows with T up to a bound).
+
+    Equal runs were seen to differ by 1.5 %, and the allocator to settle within five chunks (2 %): hence 5 %.
+    """
     short, long = peak_kilobytes(10_000), peak_kilobytes(100_000)
     print(f"peak memory: {short / 1024:.0f} MB at T = 1e4, {long / 1024:.0f} MB at T = 1e5")
     assert long < 1.05 * short

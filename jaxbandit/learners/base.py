@@ -136,7 +136,19 @@ class AdapterState(NamedTuple):
 def from_blocks(
     form: BlockForm, *, name: str, params: Mapping[str, Array], needs: tuple[str, ...] = ()
 ) -> Learner:
-    """The episodic learner of a block form: plays the arms in order and absorbs them when the last one is complete."""
+    """The episodic learner of a block form: plays the arms in order and absorbs them when the last one is complete.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxbandit as jb
+        >>> def next_block(policy):                               # the state is a policy, played for ever
+        ...     return jb.Blocks(policy, jnp.int32(0), policy[:1], jnp.full(1, 100.0))
+        >>> def init(problem, params):
+        ...     shape = (problem.horizon, problem.width + 1, problem.num_actions)
+        ...     return jnp.full(shape, 1 / problem.num_actions)
+        >>> form = jb.BlockForm(init, next_block, lambda policy, episodes, totals: policy)
+        >>> jb.from_blocks(form, name="shuffle", params={}).feedback
+        'bandit'
+    """
     init, act, update, renewed, report = _adapter(form)
     return Learner(init, act, update, "bandit", params, name, needs, form, True, renewed, report)
 
@@ -213,5 +225,15 @@ def make_learner(name: str, **parameters: Any) -> Learner:
 
 
 def register_learner(name: str, constructor: Callable[..., Learner]) -> Callable[..., Learner]:
-    """Makes ``make_learner(name, ...)`` call your constructor."""
+    """Makes ``make_learner(name, ...)`` call your constructor.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> def eager():
+        ...     return jb.make_learner("ucbvi", bonus_scale=0.05)
+        >>> _ = jb.register_learner("eager", eager)
+        >>> jb.make_learner("eager").name
+        'ucbvi'
+        >>> _ = jb.LEARNERS.constructors.pop("eager")      # only to leave the registry as it was
+    """
     return LEARNERS.register(name, constructor)

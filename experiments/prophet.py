@@ -75,15 +75,15 @@ def random_instances(horizon: int, capacity: int, count: int, root: int = INSTAN
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
     """For each kind of constants one sweep, or with --full two: I1 with many seeds, I2 with many instances.
 
-    Without --full, I1 and I2 share batches and so compilations: 8 seeds of everything, 8 instances of I2.
+    Without --full, I1 and I2 share batches and so compilations: 6 seeds of everything, 6 instances of I2.
     """
     import jaxbandit as jb
 
     sizes = [(h, k) for h in HORIZONS for k in CAPACITIES] if options.full else QUICK
-    seeds = options.choose_seeds(8, full=32)
+    seeds = options.choose_seeds(6, full=32)
     # With --full a panel of I2 has as many runs as one of I1, two for each instance: instances are the
     # replicates, so there should be many of them, and two seeds let two devices share the work.
-    count, each = (max(2, seeds // 2), 2) if options.full else (8, seeds)
+    count, each = (max(2, seeds // 2), 2) if options.full else (6, seeds)
     uniform = {
         panel("I1", h, k): jb.make_instance("prophet-uniform", horizon=h, capacity=k, num_values=NUM_VALUES)
         for h, k in sizes

@@ -116,7 +116,7 @@ def regret_findings(constants: str, dataset: Dataset) -> list[Finding]:
     ]
     ordered = [name for name in map(str, dataset["learner"].values) if name.startswith("OrderedExpRef")]
     for name in ordered:
-        label = constants if name == "OrderedExpRef" else f"{constants}, exploration k/(2H) as in the paper"
+        label = constants if name == "OrderedExpRef" else f"{constants} with k/(2H)"
         better = differences(dataset, "ExpRef", name)
         findings.append(
             Finding(
@@ -127,7 +127,7 @@ def regret_findings(constants: str, dataset: Dataset) -> list[Finding]:
             )
         )
     for name in ordered:
-        label = constants if name == "OrderedExpRef" else f"{constants}, exploration k/(2H) as in the paper"
+        label = constants if name == "OrderedExpRef" else f"{constants} with k/(2H)"
         factor = ratios(dataset, name, "UCB-VI")
         evidence = f"OrderedExpRef over UCB-VI: {_extremes(factor, '.2f')}"
         verdict = judge(factor, 1 / SAME_ORDER, SAME_ORDER)
@@ -222,7 +222,8 @@ def _note(by_constants: Mapping[str, Dataset]) -> str:
     return (
         f"Regret after T = {episodes:,} episodes ({size}), {panels} of the paper's 12 panels. Differences "
         "are paired; their intervals hold jointly for all panels at 95 %. Same order of magnitude: within a "
-        f"factor of {SAME_ORDER:g}. Practical constants void the theorems' guarantee."
+        f'factor of {SAME_ORDER:g}. Practical constants void the theorems\' guarantee; "with k/(2H)": with '
+        "the paper's probability of exploration in OrderedExpRef."
     )
 
 

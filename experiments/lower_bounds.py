@@ -105,7 +105,7 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
     """Both families against H and against the gap."""
     import jaxbandit as jb
 
-    T = options.choose_episodes(50_000, full=1_000_000)
+    T = options.choose_episodes(20_000, full=1_000_000)
     count = options.choose_seeds(32, full=128)  # instances are the replicates, one seed each
     plan = {}
     for ordered, horizons in ((False, HORIZONS), (True, ORDERED_HORIZONS)):

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from jaxbandit.experiments import exploration, lower_bounds, noiseless, price_of_horizon, scaling
+from jaxbandit.experiments.base import Options
 
 import jaxbandit as jb
 from jaxbandit import theory
 from jaxbandit.engines import make_runner
-from jaxbandit.experiments import exploration, lower_bounds, noiseless, price_of_horizon, scaling
-from jaxbandit.experiments.base import Options
 
 SHAPE = scaling.Shape(False, 2, 2, 2)
 LONG = 10**12
@@ -230,8 +230,10 @@ def test_plans_fit_the_contract():
     assert scaling.horizons_of(10**13)[[0, -1]].tolist() == [10**4, 10**13]
 
 
-def test_figures_of_exact_planning():
-    drawn = exploration.draw_against_horizon()
-    assert len(drawn.axes) == 3
-    table = exploration.tables({}, Options())["exploration.md"]
-    assert table.count("\n") == 2 + 2 * 4 * len(exploration.WIDTHS)
+def test_maps_of_exact_planning():
+    drawn = exploration.draw_maps()
+    assert set(drawn.data) == {
+        "optimal policy", "uniform exploration", "ordered exploration",
+        "signal, uniform exploration", "signal, ordered exploration",
+    }  # fmt: skip
+    assert drawn.data["ordered exploration"][-1, 3] > 100 * drawn.data["uniform exploration"][-1, 3]

@@ -45,17 +45,22 @@ def ucbvi_rows(arena: Arena, sizes: list[Size], lanes: tuple[int, ...], num_epis
     return rows
 
 
-def expref_rows(arena: Arena, sizes: list[Size], num_episodes: int) -> list[Row]:
-    """ExpRef and OrderedExpRef: the block engine at each T, the episode engine, and the peers."""
+def expref_rows(arena: Arena, sizes: list[Size], num_episodes: int, quick: bool) -> list[Row]:
+    """ExpRef and OrderedExpRef: the block engine and the peers.
+
+    With one core also longer runs and, unless ``quick``, the episode engine.
+    """
     cores = len(arena.cores)
     rows = []
     for size in sizes:
         for learner in ("expref", "ordered-expref"):
-            jobs = [job(size, "jaxbandit", learner, SEEDS, T) for T in LONG]
+            jobs = [job(size, "jaxbandit", learner, SEEDS, LONG[0])]
             jobs.append(job(size, "numba", learner, cores, LONG[0], threads=cores))
             if cores == 1:
+                jobs += [job(size, "jaxbandit", learner, SEEDS, T) for T in LONG[1:]]
                 jobs.append(job(size, "numpy", learner, 1, LONG[0] // 20))
-                jobs.append(job(size, "jaxbandit", learner, SEEDS, num_episodes, engine="episodes"))
+                if not quick:
+                    jobs.append(job(size, "jaxbandit", learner, SEEDS, num_episodes, engine="episodes"))
             rows += arena.compare(jobs)
     return rows
 

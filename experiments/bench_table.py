@@ -33,13 +33,13 @@ def format_table(result: dict[str, Any]) -> str:
 
 
 def paired_ratio(ours: Row, theirs: Row) -> float:
-    """How many times faster we are: the median over the rounds of their time / our time.
+    """How many times faster we are: the median over the rounds that both were in of their time / our time.
 
     Example:
         >>> paired_ratio({"us": [1.0, 2.0, 1.0]}, {"us": [3.0, 8.0, 3.0]})
         3.0
     """
-    return median(b / a for a, b in zip(ours["us"], theirs["us"], strict=True))
+    return median(b / a for a, b in zip(ours["us"], theirs["us"], strict=False))
 
 
 def _by_size(rows: Iterable[Row]) -> dict[tuple[int, ...], list[Row]]:
@@ -78,32 +78,35 @@ def _ucbvi_table(rows: list[Row], cores: int) -> str:
 
 
 def _expref_table(rows: list[Row], cores: int) -> str:
-    head = ["", "H", "k", *(f"T={T:.0e}" for T in LONG), f"growth to {LONG[-1]:.0e}", "numba us", "x numba"]
-    head += [f"x at {LONG[1]:.0e} *", "once s", "peak MB"]
-    if cores == 1:
-        head += ["numpy us", "loop us"]
+    head = ["", "H", "k", *(f"T={T:.0e}" for T in LONG), "growth", "numba us", "x numba", f"x at {LONG[1]:.0e} *"]
+    head += ["numpy us", "loop us", "once s", "peak MB"]
     body = []
     for learner in ("expref", "ordered-expref"):
         for (H, k, _), group in _by_size(row for row in rows if row["learner"] == learner).items():
             ours = {row["num_episodes"]: row for row in group if row.get("engine") == "blocks"}
-            numba = next(row for row in group if row["who"] == "numba")
-            seconds = [ours[T]["median_us"] * T / 1e6 for T in LONG]
-            line = [
-                LEARNERS[learner], f"{H}", f"{k}", *(f"{1e3 * s:.3g} ms" for s in seconds),
-                f"{seconds[-1] / seconds[0]:.2f}", f"{numba['median_us']:.3f}",
-                f"{paired_ratio(ours[LONG[0]], numba):.3g}", f"{paired_ratio(ours[LONG[1]], numba):.3g}",
+            seconds = {T: row["median_us"] * T / 1e6 for T, row in ours.items()}
+            peers = {row["who"]: row for row in group if row["who"] != "jaxbandit"}
+            loop = next((row for row in group if row.get("engine") == "episodes"), None)
+            growth = f"{seconds[LONG[-1]] / seconds[LONG[0]]:.2f}" if LONG[-1] in seconds else ""
+            ratios = [f"{paired_ratio(ours[T], peers['numba']):.3g}" if T in ours else "" for T in LONG[:2]]
+            body.append([
+                LEARNERS[learner], f"{H}", f"{k}",
+                *(f"{1e3 * seconds[T]:.3g} ms" if T in seconds else "" for T in LONG), growth,
+                f"{peers['numba']['median_us']:.3f}", *ratios, _us(peers.get("numpy")), _us(loop),
                 f"{ours[LONG[0]]['once_seconds']:.1f}", f"{ours[LONG[0]]['peak_bytes'] / 1e6:.0f}",
-            ]  # fmt: skip
-            if cores == 1:
-                numpy = next(row for row in group if row["who"] == "numpy")
-                loop = next(row for row in group if row.get("engine") == "episodes")
-                line += [f"{numpy['median_us']:.2f}", f"{loop['median_us']:.2f}"]
-            body.append(line)
-    title = f"ExpRef, {_mode(cores)}: time per seed of {SEEDS} seeds, block engine; peers: us per episode"
-    note = f"* extrapolated: the peer's time per episode is that at T={LONG[0]:.0e}"
-    if cores == 1:
-        note += f"\nloop us: the episode engine, {SEEDS} lanes, per episode and lane"
-    return f"{title}\n{_grid(head, body)}\n{note}"
+            ])  # fmt: skip
+    empty = [j for j in range(len(head)) if not any(line[j] for line in body)]
+    head, *body = ([cell for j, cell in enumerate(line) if j not in empty] for line in [head, *body])
+    return (
+        f"ExpRef, {_mode(cores)}: time per seed of {SEEDS} seeds, block engine; peers: us per episode\n"
+        f"{_grid(head, body)}\n"
+        f"growth: from T={LONG[0]:.0e} to {LONG[-1]:.0e}; * with the peer's time per episode at T={LONG[0]:.0e}; "
+        f"loop us: the episode engine, {SEEDS} lanes, per episode and lane"
+    )
+
+
+def _us(row: Row | None) -> str:
+    return "" if row is None else f"{row['median_us']:.2f}"
 
 
 def _scaling_table(rows: list[Row]) -> str:

@@ -6,6 +6,7 @@ a whole; so jaxbandit and its peers are measured in processes of their own, whic
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -38,9 +39,9 @@ def instance(size: Size) -> Any:
 def jaxbandit_runs(
     size: Size, learner: str, engine: str, lanes: int, num_episodes: int
 ) -> tuple[Callable, dict[str, float]]:
-    """All lanes from the first episode to T, as a function to be timed, and what happened before it could be.
+    """All lanes from the first episode to T, as a function to be timed, and what it cost to prepare.
 
-    ``once_seconds`` is everything that is paid once: tracing, compilation, and the first states.
+    ``once_seconds`` is all that is paid once: tracing, compilation, and the first states.
     """
     import jax
     import jax.numpy as jnp
@@ -63,12 +64,9 @@ def jaxbandit_runs(
         while runner.episodes_done(carry) < num_episodes:
             carry = runner.step(carry)
 
-    run()
-    warm = time.perf_counter()
-    run()
-    ended = time.perf_counter()
-    once = (warm - began) - (ended - warm)
-    return run, {"once_seconds": max(once, 0.0), "compile_seconds": runner.compile_seconds}
+    runner.step(first)
+    once = time.perf_counter() - began - runner.run_seconds
+    return run, {"once_seconds": once, "compile_seconds": runner.compile_seconds}
 
 
 @lru_cache(maxsize=1)
@@ -126,11 +124,8 @@ def answer(
 
 def forget_peak() -> None:
     """Starts a new measurement of peak memory, where the system can."""
-    try:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
 
 
 def peak_bytes() -> int:
@@ -155,8 +150,9 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
     start_jax(len(cores), None)  # as `jaxbandit run` does
-    for line in sys.stdin:
-        print(json.dumps(answer(**json.loads(line))), file=replies, flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in sys.stdin:
+            print(json.dumps(answer(**json.loads(line))), file=replies, flush=True)
 
 
 if __name__ == "__main__":

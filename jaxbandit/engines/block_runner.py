@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.engines import blocks
+from jaxbandit.engines import blocks, counts
 from jaxbandit.engines.compat import x64
 from jaxbandit.engines.episodes import exact_tables
 from jaxbandit.engines.runner import Carry, Runner, one_hot_actions
@@ -128,10 +128,10 @@ def _final(form, world, state):
 
 
 def _check_sizes(levels: int, num_outcomes: int) -> None:
-    if levels > blocks.MAX_LEVELS or num_outcomes > blocks.MAX_OUTCOMES:
+    if levels > counts.MAX_LEVELS or num_outcomes > counts.MAX_OUTCOMES:
         raise ValueError(
             f"MDP: {levels} levels with {num_outcomes} different outcomes; accepted on the block engine: at most "
-            f"{blocks.MAX_LEVELS} and {blocks.MAX_OUTCOMES} (the episode engine takes any)"
+            f"{counts.MAX_LEVELS} and {counts.MAX_OUTCOMES} (the episode engine takes any)"
         )
 
 

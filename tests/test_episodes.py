@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from recording import mdps
 from scipy import stats
 
 import jaxbandit as jb
@@ -185,6 +186,23 @@ def test_lanes_last_code_equals_the_vmapped_code(name):
     assert fast.keys() == slow.keys()
     for key, value in fast.items():
         np.testing.assert_allclose(value, slow[key], rtol=1e-5, atol=1e-6)
+
+
+def test_average_regret_of_ucbvi_falls_to_zero():
+    """16 seeds on each of two MDPs: every window is cheaper than the one before, and in the end all play optimally."""
+    T = 2**16
+    points = np.asarray([T // 64, T // 8, T // 2, T])
+    keys = jax.random.split(jax.random.key(0), (2, 16))
+    final = {}
+    for scale in (0.1, 0.25, 1.0):
+        learner = jb.make_learner("ucbvi", bonus_scale=scale)
+        results, _ = run_lanes("episodes", [learner] * 2, mdps(), keys, T, points)
+        windows = np.diff(results["regret"], prepend=0, axis=-1).mean(1) / np.diff(points, prepend=0)
+        assert (np.diff(windows, axis=-1) < 0).all()
+        assert (windows[:, -1] < windows[:, 0] / 8).all()
+        final[scale] = (windows[:, -1].max(), results["final_gap"].max())
+    assert final[0.1][0] < 1e-4
+    assert final[0.1][1] == final[0.25][1] == 0
 
 
 def test_errors():

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxbandit.experiments.base import Experiment, Options
-from jaxbandit.experiments.prophet import CAPACITIES, HORIZONS, NUM_EPISODES, panel, random_instances
+from jaxbandit.experiments.prophet import (
+    CAPACITIES,
+    HORIZONS,
+    NUM_EPISODES,
+    PAPER_EXPLORATION,
+    panel,
+    random_instances,
+)
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -28,7 +35,21 @@ TRAINING_KEY, CHECKING_KEY = 7001, 7002
 FACTORS = (0.7, 1.0, 1.4)
 QUICK = ((15, 2), (15, 4))
 SEEDS_PER_INSTANCE = 2
-LEARNERS = {"ExpRef": "expref", "OrderedExpRef": "ordered-expref", "UCB-VI": "ucbvi"}
+LEARNERS = {
+    "ExpRef": ("expref", "practical"),
+    "OrderedExpRef": ("ordered-expref", "practical"),
+    PAPER_EXPLORATION: ("ordered-expref", "practical-paper-exploration"),
+    "UCB-VI": ("ucbvi", "practical"),
+}
+"""Name -> learner and preset; OrderedExpRef is also tuned with the exploration of the paper left alone."""
+
+
+def make(learner: str, **parameters: Any) -> Any:
+    """The learner with its preset, some parameters of which may be replaced."""
+    import jaxbandit as jb
+
+    key, preset = LEARNERS[learner]
+    return jb.make_learner(key, preset=preset, **parameters)
 
 
 def settings(learner: str) -> dict[str, list[float]]:
@@ -38,16 +59,14 @@ def settings(learner: str) -> dict[str, list[float]]:
         >>> {name: len(values) for name, values in settings("OrderedExpRef").items()}
         {'first_epsilon': 3, 'threshold': 3, 'exploration_scale': 3}
     """
-    import jaxbandit as jb
-
-    preset = jb.make_learner(LEARNERS[learner], preset="practical").params
+    preset = make(learner).params
     if learner == "UCB-VI":
         scales = float(preset["bonus_scale"]) * 2.0 ** np.linspace(-4.5, 2, 27)
         return {"bonus_scale": sorted(_nearest_replaced(scales, float(preset["bonus_scale"])))}
     tried = {
         name: [float(preset[name]) * factor for factor in FACTORS] for name in ("first_epsilon", "threshold")
     }
-    if learner == "ExpRef":
+    if learner != "OrderedExpRef":
         return {**tried, "num_phases": [float(preset["num_phases"]) + step for step in (-1, 0, 1)]}
     return {**tried, "exploration_scale": [float(preset["exploration_scale"]) * f for f in (0.5, 1.0, 2.0)]}
 
@@ -76,17 +95,12 @@ def sweeps(options: Options) -> dict[str, dict[str, Any] | Callable[[dict[str, D
 
     def check(datasets: dict[str, Dataset]) -> dict[str, Any]:
         learners = {}
-        for name, key in LEARNERS.items():
-            learners[f"{name}, chosen"] = jb.make_learner(
-                key, preset="practical", **chosen(datasets["training"], name)
-            )
-            learners[f"{name}, preset"] = jb.make_learner(key, preset="practical")
+        for name in LEARNERS:
+            learners[f"{name}, chosen"] = make(name, **chosen(datasets["training"], name))
+            learners[f"{name}, preset"] = make(name)
         return {**common, "learners": learners, "instances": drawn(CHECKING_KEY, 2 * count)}
 
-    grids = {
-        name: jb.grid(jb.make_learner(key, preset="practical"), **settings(name))
-        for name, key in LEARNERS.items()
-    }
+    grids = {name: jb.grid(make(name), **settings(name)) for name in LEARNERS}
     training = {**common, "learners": grids, "instances": drawn(TRAINING_KEY, count)}
     return {"training": training, "check": check}
 

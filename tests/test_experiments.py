@@ -115,8 +115,8 @@ def test_tuning_instances_are_not_the_reported_ones_and_budgets_are_equal():
     assert not any(np.array_equal(a, b) for a in values for b in values if a is not b)
     training = tuning.sweeps(Options())["training"]
     assert {grid.size for grid in training["learners"].values()} == {27}
-    for name, key in tuning.LEARNERS.items():
-        preset = jb.make_learner(key, preset="practical").params
+    for name in tuning.LEARNERS:
+        preset = tuning.make(name).params
         for parameter, tried in tuning.settings(name).items():
             assert any(np.isclose(float(preset[parameter]), value, rtol=1e-6) for value in tried)
 

@@ -50,12 +50,13 @@ def test_names_and_near_matches():
 
 
 def test_the_oracle_has_no_regret_and_everyone_has_some():
-    mdp = jb.make_instance("random-ordered", key=jax.random.key(0), horizon=3, width=2, num_actions=2)
+    # Two thresholds are equally good here, and float32 and float64 disagree about which is better.
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
     keys = jax.random.split(jax.random.key(0), (1, 2))
     for name, regret in (("oracle", 0), ("uniform", 1)):
         results, _ = jb.testing.run_lanes("episodes", [jb.make_learner(name)], [mdp], keys, 32)
         assert ((results["regret"] > 0) == regret).all()
-        assert ((results["final_gap"] > 0) == regret).all()
+        assert regret or (results["final_gap"] == 0).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

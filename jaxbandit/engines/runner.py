@@ -24,7 +24,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxbandit import planning
-from jaxbandit.engines.compat import shard_map
+from jaxbandit.engines.compat import shard_map, x64
 from jaxbandit.learners.base import Learner, Problem
 from jaxbandit.mdp import MDP
 
@@ -90,7 +90,7 @@ class Runner(ABC):
         rank = mdps.rank if "rank" in needs else None
         if "rank" in needs and rank is None:
             raise ValueError(f"learner {self.rules.name!r} needs an ordered MDP (one with a rank); this one has none")
-        best = jax.vmap(planning.optimal)(mdps)[1] if "optimal_policy" in needs else None
+        best = _optimal_policies(mdps) if "optimal_policy" in needs else None
         real = jnp.result_type(float)
         params = {name: _leaf(value, real) for name, value in self.params.items()}
         sizes = (mdps.horizon, mdps.width, mdps.num_actions)
@@ -137,6 +137,16 @@ class Runner(ABC):
         outputs = tuple(specs(value, axis) for value, axis in zip(shapes, out_lanes, strict=True))
         program = jax.jit(shard_map(function, mesh, inputs, outputs))
         return program.lower(*args).compile()
+
+
+def _optimal_policies(mdps: MDP) -> np.ndarray:
+    """Optimal policies int32 [G, H, k+1], found in float64 like the gaps, so that their regret is exactly 0 at near ties."""
+    with x64():
+        prob, reward = (jnp.asarray(np.asarray(x, np.float64)) for x in (mdps.prob, mdps.reward))
+        return np.asarray(_optimal(mdps._replace(prob=prob, reward=reward))[1])
+
+
+_optimal = jax.jit(jax.vmap(planning.optimal))
 
 
 def _leaf(value: Array, real: Any) -> jax.Array:

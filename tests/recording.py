@@ -90,3 +90,12 @@ def run(engine, learner, num_episodes, points=None, seed=0, chunk_size=None):
     keys = jax.random.split(jax.random.key(seed), (2, NUM_SEEDS))
     points = [num_episodes - 2, num_episodes - 1, num_episodes] if points is None else points
     return run_lanes(engine, [recording(learner)] * 2, mdps(), keys, num_episodes, points, chunk_size)[0]
+
+
+def played(blocks):
+    """The arms of a block that are played: policies [H, k, A] and episodes, in order."""
+    for row, episodes in zip(np.asarray(blocks.rows), np.asarray(blocks.episodes), strict=True):
+        if episodes > 0:
+            policy = np.asarray(blocks.policy).copy()
+            policy[int(blocks.stage)] = row
+            yield policy[:, 1:], episodes

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from jaxbandit.intervals import Estimate
     from jaxbandit.plots import Drawn
 
-HORIZONS = (2, 4, 8)
-ORDERED_HORIZONS = (4, 8)
-NUM_DOWNS = 1
+HORIZONS = (2, 4, 12)
+ORDERED_HORIZONS = (4, 10)
+NUM_DOWNS = 2
 NUM_ACTIONS = 2
 MULTIPLES = (1, 2, 4, 8, 16)
 GAP_HORIZON = 4
@@ -77,7 +77,7 @@ def proven(ordered: bool, horizon: int, num_episodes: int) -> float:
     With N instances, gap g and T episodes: g (T - T/N - T sqrt(-(T/N) ln(1 - 4 g^2)) / 2).
 
     Example:
-        >>> proven(False, 4, 100_000) > 0.05
+        >>> bool(proven(False, 4, 100_000) > 0.05)
         True
     """
     g = proof_gap(ordered, horizon, num_episodes)

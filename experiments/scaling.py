@@ -12,7 +12,7 @@ Why the worst case goes like the upper bound: noise hardly matters (with n = 12 
 Phi-hat is below eps / (2 sqrt(12 ln T))), so an action with difference D in Phi falls in the first phase with
 eps < D / C_{l,i}. The eps reached after T episodes is 2 to 4 times sqrt(H k A ln T / T), so gaps up to that multiple
 of C are never resolved and cost gap x T. That is C sqrt(H k A T ln T) up to a constant: Theorem 3.1 without its factor
-H A k (C in place of H^2 (Ak)^H), Theorem 3.11 without its factor H.
+H A k (C in place of H^2 (Ak)^H), Theorem 3.11 without its factor 2 H e^(k/H).
 
 Families: the general one is M^theta of Theorem 4.1 (width 2, Bernoulli(1/2) noise). The ordered one is a prophet
 problem in which X_1 is certain and worth the gap more than the capacity it takes, and the later X_i are 0 or 1: at the

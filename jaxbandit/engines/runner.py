@@ -59,6 +59,7 @@ class Runner(ABC):
         self.groups, self.seeds = keys.shape
         if self.seeds % len(self.devices):
             raise ValueError(f"keys: {self.seeds} seeds; accepted: a multiple of the {len(self.devices)} devices")
+        self.best = _optimal_policies(mdps) if "optimal_policy" in self.rules.needs else None
         self.compile_seconds = 0.0
         self.run_seconds = 0.0
 
@@ -90,12 +91,11 @@ class Runner(ABC):
         rank = mdps.rank if "rank" in needs else None
         if "rank" in needs and rank is None:
             raise ValueError(f"learner {self.rules.name!r} needs an ordered MDP (one with a rank); this one has none")
-        best = _optimal_policies(mdps) if "optimal_policy" in needs else None
         real = jnp.result_type(float)
         params = {name: _leaf(value, real) for name, value in self.params.items()}
         sizes = (mdps.horizon, mdps.width, mdps.num_actions)
         return _first_states(
-            self.rules.init, sizes, self.groups, jnp.asarray(self.num_episodes, real), params, rank, best
+            self.rules.init, sizes, self.groups, jnp.asarray(self.num_episodes, real), params, rank, self.best
         )
 
     def execute(self, name: Any, function: Callable, args: tuple, in_lanes: tuple, out_lanes: Any) -> Any:

@@ -185,13 +185,14 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
             for ax, values in ((middle, relative_regrets(ds, ordered)), (right, found_shares(ds))):
                 ax.plot(list(values[learner]), list(values[learner].values()), **style)
         left.plot(horizons, [proven(ordered, H, T) for H in horizons], color=GREY, lw=0.9, ls=(0, (1, 1.2)))
-        left.annotate("proved", (horizons[-1], proven(ordered, horizons[-1], T)), (0, 3), textcoords="offset points",
-                      ha="right", fontsize=NOTE_SIZE, color=GREY)  # fmt: skip
-        left.set_ylim(0, None)
+        left.annotate(
+            "proved", (horizons[-1], proven(ordered, horizons[-1], T)), (0, -9), textcoords="offset points", ha="right",
+            fontsize=NOTE_SIZE, color=GREY,
+        )  # fmt: skip
+        left.set_ylim(0, 1.12 * max(e.high for row in table.values() for e in row.values()))
         left.set_xticks(horizons)
         left.set_xlabel("horizon H", fontsize=TICK_SIZE)
-        which = "binom(H-1, k) A$^k$ T" if ordered else "A$^H$T"
-        left.set_title(f"{kind}: regret / sqrt({which})", loc="left", fontsize=TEXT_SIZE, pad=4)
+        left.set_title(f"{kind}: regret / $\\sqrt{{{'L' if ordered else 'A^H'} T}}$", loc="left", fontsize=TEXT_SIZE, pad=4)
         H = GAP_HORIZON
         middle.set_title(f"{kind}, H={H}: regret / (gap T)", loc="left", fontsize=TEXT_SIZE, pad=4)
         right.set_title(f"{kind}, H={H}: share that found it", loc="left", fontsize=TEXT_SIZE, pad=4)

@@ -7,7 +7,7 @@ proofs: 0.13 to 0.19 for the general sizes here, about 0.1 for the ordered ones.
 so a learner that likes action 0 gains nothing from it. Three questions:
 
 horizon  Regret over sqrt(NT) against H, all learners, the proof's gap. Bandit learners stay up; UCB-VI sees the
-         trajectory (semi-bandit feedback), is not bound, and falls below as N grows.
+         trajectory (semi-bandit feedback), is not bound, and on the general family falls below as N grows.
 gaps     The same with multiples of the proof's gap: from where on do bandit learners find the needle, and how often is
          the policy that would be played next exactly optimal (final_gap = 0)?
 table    The smallest ratio that any bandit learner reached on any family.

@@ -69,7 +69,8 @@ def test_regret_of_a_long_run_is_that_of_the_noiseless_computation(long_run):
     """Two independent computations, the same sums: noise cannot change a decision here.
 
     The gap is 0.3; what falls does so with 20 % of C eps to spare: 5 standard errors of a difference of Phi-hat at stage
-    2 and 40 at stage 1 (false alarms: one in 10^5, and the key is fixed). Levels that tie (Q = 0, level 2) keep both actions in either computation.
+    2 and 40 at stage 1 (false alarms: one in 10^5, and the key is fixed).
+    Levels that tie (Q = 0, level 2) keep both actions in either computation.
     """
     mdp, points, _, result = long_run
     episodes, regret = noiseless.noiseless_run(mdp, ordered=False, num_episodes=float(LONG))

@@ -30,7 +30,12 @@ def separate(function: Function) -> Function:
         >>> double(jnp.float32(3)).item()
         6.0
     """
-    compiled = jax.jit(function)
+
+    @jax.jit
+    @wraps(function)
+    def compiled(*arguments):
+        with set_xla_metadata(inlineable="true"):  # the calls inside, of jnp.where and the like
+            return function(*arguments)
 
     @wraps(function)
     def call(*arguments):

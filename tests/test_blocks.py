@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.engines import blocks, counts
+from jaxbandit.engines import blocks, outcomes
 from jaxbandit.engines.compat import x64
 from jaxbandit.engines.threefry import key_words
 
@@ -54,6 +54,7 @@ def push(mdp, block, episodes, seed=0, num_outcomes=6):
         prob=np.pad(merged.prob, [(0, 0), *missing]),
         reward=np.pad(merged.reward, missing),
         next_level=np.pad(merged.next_level, missing),
+        pool=np.pad(merged.pool, missing),
     )
     with x64():
         lanes = jax.tree.map(lambda x: np.broadcast_to(x, (1, seeds, *np.shape(x))), block)
@@ -143,8 +144,8 @@ def test_many_levels_and_outcomes():
         reward[:, 0] = 0
         return jb.MDP(np.full(shape, 1 / 150), reward, next_level, None, np.int32(levels - 1))
 
-    mdp = jb.validate(wide(counts.MAX_LEVELS))
-    policy = np.full((2, counts.MAX_LEVELS, 2), 0.5)
+    mdp = jb.validate(wide(outcomes.MAX_STATES))
+    policy = np.full((2, outcomes.MAX_STATES, 2), 0.5)
     block = blocks.Blocks(policy, np.int32(0), policy[:1], np.ones(1))
     mean, variance = moments(mdp, policy)
     sums = totals(mdp, block, 10**6, seeds=16, num_outcomes=300)
@@ -176,17 +177,61 @@ def test_merged_outcomes():
     assert merged.next_level[0, 0, 1].tolist() == [1, 0, 0]
     np.testing.assert_allclose(merged.prob[0, 0, 1], [[0.75, 0.25, 0], [0.9, 0, 0.1]])
     assert merged.start.tolist() == [1]
+    assert merged.kind.shape[-1] == 0
+    assert not merged.pool.any()
+
+
+def test_pooled_outcomes():
+    """Moves from two levels that can pay the same rewards: where episodes go at the levels, what they are paid in pools."""
+    mdp = jb.make_instance("prophet", values=[[0.0, 1.0, 3.0]] * 2, probabilities=[[0.25, 0.25, 0.5]] * 2, capacity=2)
+    merged = blocks.merge_outcomes(stack(mdp))
+    assert merged.prob.shape == (1, 2, 5, 3, 2)  # nowhere, two pools, two levels
+    assert merged.level[0, 0].tolist() == [0, 1, 2, 1, 2]
+    assert merged.kind[0, 0, 0] == merged.kind[0, 0, 1]
+    rewards = sorted({float(x) for x in np.asarray(mdp.reward).ravel()} - {0.0})
+    for level in (1, 2):
+        assert merged.reward[0, 0, level].tolist() == rewards
+        taken = merged.pool[0, 0, 2 + level].tolist().index(level)
+        assert merged.next_level[0, 0, 2 + level, taken] == level - 1
+        assert merged.reward[0, 0, 2 + level, taken] == 0
+        np.testing.assert_allclose(merged.prob[0, 0, 2 + level].sum(-1), 1)
+        np.testing.assert_allclose(merged.prob[0, 0, level].sum(-1), merged.prob[0, 0, 2 + level, :, taken])
+
+
+@pytest.mark.parametrize("policy", ["same", "different", "certain"])
+@pytest.mark.parametrize("n", [3, 10**4, 10**9])
+def test_pools_keep_mean_and_variance(policy, n):
+    """A prophet inequality, with the same law of rewards at all levels (one pool), different ones, and sure thresholds."""
+    mdp = jb.make_instance("prophet-random", key=jax.random.key(8), horizon=4, capacity=2, num_values=3)
+    rows = random_rows((4, 3, 3), 6)
+    if policy == "same":
+        rows[:] = rows[:, 2:]
+    elif policy == "certain":
+        rows = np.eye(3)[np.random.default_rng(7).integers(0, 3, (4, 3))]
+    block = blocks.Blocks(rows, np.int32(2), rows[2][None].repeat(3, 0), np.ones(3))
+    sums = totals(mdp, block, n, seed=n % 83, num_outcomes=3)
+    mean, variance = moments(mdp, rows)
+    z = ((sums - n * mean) / np.sqrt(n * variance)).ravel()
+    # Of 9 cases two z-tests each at 5 standard errors; at n = 3 the kurtosis of one sum is at most 3 + 4: rate 1e-5 in all.
+    assert abs(z.mean()) < 5 / z.size**0.5
+    assert abs(np.mean(z**2) - 1) < 5 * (6 / z.size) ** 0.5
 
 
 def test_splits():
-    prob = np.array([[0.2, 0.3, 0.0, 0.5], [0.0, 1.0, 0.0, 0.0]])
-    policies = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    weights = np.array([[0.2, 0.3, 0.0, 0.5], [0.0, 1.0, 0.0, 0.0], [0.1, 0.65, 0.0, 0.25]])
     with x64():
-        chance, following = blocks.splits(jnp.asarray(policies), jnp.broadcast_to(prob, (3, 2, 4)))
+        chance, following = blocks.splits(jnp.asarray(weights))
     np.testing.assert_allclose(chance, [[0.2, 0.375, 0, 1], [0, 1, 0, 0], [0.1, 0.65 / 0.9, 0, 1]])
     assert (np.asarray(chance)[[0, 1, 2], [3, 1, 3]] == 1).all()  # exactly: nothing is left over
     assert np.asarray(following)[0, :3].tolist() == [1, 3, 3]
     assert np.asarray(following)[1, 0] == 1
+
+
+def test_pools_of_one_law_are_one():
+    chance = np.array([[0.5, 1.0], [0.5, 1.0], [0.25, 1.0], [0.5, 1.0]])
+    with x64():
+        first = outcomes.merge_pools(jnp.asarray(chance), jnp.asarray([0, 0, 0, 1], jnp.int32))
+    assert first.tolist() == [1, 1, 3, 4]
 
 
 @pytest.mark.parametrize("ordered", [False, True])

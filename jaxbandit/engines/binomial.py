@@ -1,17 +1,15 @@
 """Exact binomial draws by rejection, one attempt at a time and vectorised over lanes.
 
-For X ~ Binomial(n, p) with mode m let f(x) = P(X = x) / P(X = m). Two proposals share one acceptance test:
+For X ~ Binomial(n, p) with p <= 1/2 (else count failures) there are two hats:
 
-* ratio of uniforms (E. Stadlober, "The ratio of uniforms approach for generating discrete random variates", 1990): with
-  U, V uniform on (0, 1), x = floor(n p + 1/2 + 2 h (V - 1/2) / U) is accepted if U^2 <= f(x). This is exact as soon as
-  |y - (n p + 1/2)| sqrt(f(floor y)) <= h for all y, which holds for *every* n and p with
-  h = sqrt(2/e) sqrt(n p (1 - p) + 1/2) + 3/2 - sqrt(3/e) (the tests check it on a grid). It accepts 24-73 %.
-* transformed rejection (W. Hörmann, "The generation of binomial random variates", 1993, algorithm BTRS) where
-  n min(p, 1 - p) >= 10: it accepts 73-87 %.
+* n p < 10: inversion. The probabilities of 0, 1, ..., K - 1 follow from each other, and one uniform picks among them. The
+  next J numbers have a flat hat; what lies beyond them, less than 1e-21, is left out. It accepts more than 99 %.
+* n p >= 10: transformed rejection (W. Hörmann, "The generation of binomial random variates", 1993, algorithm BTRS), which
+  accepts 73-87 %.
 
-So one attempt serves n = 1 and n = 10^12. log f(x) is a difference of log-factorials. Those of n = 10^12 are about 10^13,
-whose float64 has no correct digit after the second decimal, so the difference is taken analytically (log1p of small
-ratios, Stirling's corrections apart). Needs x64.
+So one attempt serves n = 1 and n = 10^12. The test compares with log P(X = x) - log P(X = m), a difference of
+log-factorials. Those of n = 10^12 are about 10^13, whose float64 has no correct digit after the second decimal, so the
+difference is taken analytically (log1p of small ratios, Stirling's corrections apart). Needs x64.
 """
 
 from __future__ import annotations
@@ -21,9 +19,13 @@ import math
 import jax
 import jax.numpy as jnp
 
-_SPREAD = math.sqrt(2 / math.e)
-_MARGIN = 1.5 - math.sqrt(3 / math.e)
+from jaxbandit.fusion import separate
+
 _LARGE = 10.0
+_LISTED = 24
+"""K."""
+_TAIL, _TAIL_MASS = 32, 2.0**-8
+"""J, and the mass of the hat on K, ..., K + J - 1: more than J P(X = K) whenever n p < 10."""
 # z mu(z) as a polynomial in 1/z, where mu(z) = log Gamma(z) - (z - 1/2) log z + z - log(2 pi)/2 is what Stirling's formula
 # leaves out: Chebyshev interpolation on 1 <= z < infinity, error of mu below 2e-12. No table, so that the code vectorises.
 _CORRECTION = (
@@ -40,32 +42,48 @@ def attempt(n: jax.Array, p: jax.Array, u: jax.Array, v: jax.Array) -> tuple[jax
     u and v are independent uniforms on (0, 1); x is meaningless where not accepted.
     """
     small = jnp.minimum(p, 1 - p)
-    spread = jnp.sqrt(n * small * (1 - small))
     large = n * small >= _LARGE
-    center = n * small + 0.5
-    offset = v - 0.5
     # Transformed rejection: v places the proposal, u decides.
+    spread = jnp.sqrt(n * small * (1 - small))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * small
+    offset = v - 0.5
     edge = 0.5 - jnp.abs(offset)
-    shift = (2 * a / edge + b) * offset
+    shifted = jnp.floor(n * small + 0.5 + (2 * a / edge + b) * offset)
     density = u * (2.83 + 5.1 / b) * spread / (a / (edge * edge) + b)
-    # Ratio of uniforms: v / u places the proposal, u^2 decides.
-    reach = _SPREAD * jnp.sqrt(spread * spread + 0.5) + _MARGIN
-    x = jnp.floor(center + jnp.where(large, shift, 2 * reach * offset / u))
+    # Inversion: below 1 the target places the proposal, above it v does, and what is left of the target decides.
+    target = u * (1 + _TAIL_MASS)
+    none = n * _log1p(-small)
+    listed = _inverse(n, small, none, target)
+    far = target >= 1
+    x = jnp.where(large, shifted, jnp.where(far, _LISTED + jnp.floor(_TAIL * v), listed))
     inside = (x >= 0) & (x <= n)
     x = jnp.clip(x, 0, n)
-    mode = jnp.floor((n + 1) * small)
-    bound = jnp.log(jnp.where(large, density, u * u))
-    accepted = inside & (bound <= log_ratio(n, small, x, mode))
+    reference = jnp.where(large, jnp.floor((n + 1) * small), 0)
+    bound = _log(jnp.where(large, density, (target - 1) / _TAIL)) - jnp.where(large, 0, none)
+    passed = inside & (bound <= log_ratio(n, small, x, reference))
+    accepted = jnp.where(large | far, passed, listed < _LISTED)
     return accepted, jnp.where(p > 0.5, n - x, x)
+
+
+@separate
+def _inverse(n: jax.Array, p: jax.Array, none: jax.Array, target: jax.Array) -> jax.Array:
+    """How many of P(X <= 0), ..., P(X <= K - 1) the target reaches; ``none`` is log P(X = 0)."""
+    odds = p / (1 - p)
+    chance = jnp.exp(none)
+    below, listed = jnp.zeros_like(n), jnp.zeros_like(n)
+    for j in range(_LISTED):
+        below = below + chance
+        listed = listed + jnp.where(target >= below, 1.0, 0.0)
+        chance = chance * ((n - j) * (odds * (1 / (j + 1))))
+    return listed
 
 
 def log_ratio(n: jax.Array, p: jax.Array, x: jax.Array, m: jax.Array) -> jax.Array:
     """log P(X = x) - log P(X = m) for X ~ Binomial(n, p), accurate to about 1e-9 even at n = 10^12."""
     step = x - m
     return (
-        step * jnp.log(p * (n - m + 1) / ((1 - p) * (x + 1)))
+        step * _log(p * (n - m + 1) / ((1 - p) * (x + 1)))
         - (m + 0.5) * _log1p(step / (m + 1))
         + (n - x + 0.5) * _log1p(step / (n - x + 1))
         + (_correction(m) - _correction(x))
@@ -73,16 +91,38 @@ def log_ratio(n: jax.Array, p: jax.Array, x: jax.Array, m: jax.Array) -> jax.Arr
     )
 
 
-def _log1p(y: jax.Array) -> jax.Array:
-    """log(1 + y) to a few units in the last place for y > -1, and faster than jnp.log1p.
+def _log(y: jax.Array) -> jax.Array:
+    """log y for y > 0, normal. Unlike jnp.log in float64 it compiles to vector instructions on CPUs."""
+    exponent, fraction = _split(y)
+    return _sum_of_logs(exponent, (fraction - 1) / (fraction + 1))
 
-    Near 0 by 2 artanh(z), z = y / (2 + y). The usual trick, log(w) y / (w - 1) with w = 1 + y, does not survive
-    compilation: XLA simplifies w - 1 to y, and the error in log f grows to 1e-4 at n = 10^12.
+
+def _log1p(y: jax.Array) -> jax.Array:
+    """log(1 + y) for y > -1, to a few units in the last place.
+
+    The usual trick, log(w) y / (w - 1) with w = 1 + y, does not survive compilation: XLA simplifies w - 1 to y, and the
+    error in log f grows to 1e-4 at n = 10^12.
     """
-    z = y / (2 + y)
+    exponent, fraction = _split(1 + y)
+    return _sum_of_logs(exponent, jnp.where(exponent == 0, y / (2 + y), (fraction - 1) / (fraction + 1)))
+
+
+def _split(y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """y = fraction 2^exponent with a fraction in [0.7, 1.41)."""
+    bits = jax.lax.bitcast_convert_type(y, jnp.int64)
+    # 0x95F62 leaves the exponent of fractions from sqrt(2) on one higher.
+    raised = bits + (0x95F62 << 32)
+    exponent = (raised >> 52).astype(jnp.int32) - 1023
+    return exponent, jax.lax.bitcast_convert_type(bits - (exponent.astype(jnp.int64) << 52), jnp.float64)
+
+
+def _sum_of_logs(exponent: jax.Array, z: jax.Array) -> jax.Array:
+    """exponent log 2 + log((1 + z) / (1 - z)) for |z| < 0.172."""
     square = z * z
-    series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square * (1 / 9 + square * (1 / 11 + square / 13))))
-    return jnp.where(jnp.abs(z) < 0.05, 2 * z + 2 * z * square * series, jnp.log(1 + y))
+    series = jnp.full_like(z, 1 / 21)
+    for odd in range(19, 1, -2):
+        series = series * square + 1 / odd
+    return exponent.astype(z.dtype) * math.log(2) + (2 * z + 2 * z * square * series)
 
 
 def _correction(x: jax.Array) -> jax.Array:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.engines import blocks, counts
+from jaxbandit.engines import blocks, outcomes
 from jaxbandit.engines.compat import x64
 from jaxbandit.engines.episodes import exact_tables
 from jaxbandit.engines.runner import Carry, Runner, one_hot_actions
@@ -36,12 +36,12 @@ class BlockRunner(Runner):
         self.rules = self.rules._replace(init=form.init)
         self.form = form
         with x64():
-            outcomes = jax.tree.map(jnp.asarray, blocks.merge_outcomes(self.mdps))
+            merged = jax.tree.map(jnp.asarray, blocks.merge_outcomes(self.mdps))
             exact = self.mdps._replace(
                 prob=jnp.asarray(_normalised(self.mdps.prob)), reward=jnp.asarray(np.asarray(self.mdps.reward, np.float64))
             )
-            _check_sizes(*outcomes.prob.shape[-3::2])
-            self.world = blocks.World(outcomes, *exact_tables(exact))
+            _check_sizes(*merged.prob.shape[-3::2])
+            self.world = blocks.World(merged, *exact_tables(exact))
             self.words = _block_keys(key_words(self.keys))
 
     @property
@@ -128,10 +128,10 @@ def _final(form, world, state):
 
 
 def _check_sizes(levels: int, num_outcomes: int) -> None:
-    if levels > counts.MAX_LEVELS or num_outcomes > counts.MAX_OUTCOMES:
+    if levels > outcomes.MAX_STATES or num_outcomes > outcomes.MAX_OUTCOMES:
         raise ValueError(
             f"MDP: {levels} levels with {num_outcomes} different outcomes; accepted on the block engine: at most "
-            f"{counts.MAX_LEVELS} and {counts.MAX_OUTCOMES} (the episode engine takes any)"
+            f"{outcomes.MAX_STATES} and {outcomes.MAX_OUTCOMES} (the episode engine takes any)"
         )
 
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines.counts import Outcomes, merge_outcomes, push_arms, splits
+from jaxbandit.engines.counts import push_arms
+from jaxbandit.engines.outcomes import Outcomes, merge_outcomes, splits
 from jaxbandit.engines.threefry import fold_in
 from jaxbandit.learners.base import Blocks
 

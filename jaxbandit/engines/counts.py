@@ -1,114 +1,79 @@
 """n episodes of a randomised Markov policy, exactly in law, as counts pushed through the stages.
 
-Of the n episodes of an arm, the number at level l of stage i that see outcome (reward, next level) is binomial given
-how many are there and have not been assigned yet, so an arm costs a number of binomial draws that depends on the
-sizes of the MDP and not on n: T = 10^12 costs little more than T = 10^6. A block learner only looks at the sum
-of the rewards, and the regret of an arm is n times an exactly known number, so nothing else is needed.
+Of the n episodes of an arm, the number in a state of stage i that see an outcome (`outcomes`) is binomial given how many are
+there and have not been assigned yet, so an arm costs a number of binomial draws that depends on the sizes of the MDP
+and not on n: T = 10^12 costs little more than T = 10^6. A block learner only looks at the sum of the rewards, and the
+regret of an arm is n times an exactly known number, so nothing else is needed.
 
-All arms of all lanes are pushed side by side, and each at its own pace: an arm whose rejection sampler needs another
-attempt (`binomial.attempt`) does not hold up the others, and outcomes of probability 0, splits that are certain and
-levels that nobody reaches are passed over. Everything is float64 (whole numbers are exact to 2^53) and needs x64.
+Arms are pushed side by side, W at a time, each at its own pace: an arm whose rejection sampler needs another attempt
+(`binomial.attempt`) does not hold up the others, outcomes of probability 0, splits that are certain and states that
+nobody reaches are passed over, and every few steps the finished arms make room for the next ones. Everything is float64
+(whole numbers are exact to 2^53) and needs x64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxbandit.engines import binomial
+from jaxbandit.engines.outcomes import Outcomes, merge_pools, splits
 from jaxbandit.engines.threefry import fold_in, threefry, unit_float64
+from jaxbandit.fusion import separate
 from jaxbandit.learners.base import Blocks
-from jaxbandit.mdp import MDP
 
 Array = Any
-MAX_LEVELS, MAX_OUTCOMES = 63, 2**18
-"""Levels are bits of a signed word, outcomes fields of one."""
-
-
-class Outcomes(NamedTuple):
-    """MDPs of G groups with the outcomes of each state merged into U different (reward, next level) pairs."""
-
-    prob: Array
-    """float64 [G, H, k+1, A, U]; sums to 1 over U."""
-    reward: Array
-    """float64 [G, H, k+1, U]."""
-    next_level: Array
-    """int32 [G, H, k+1, U]."""
-    start: Array
-    """int32 [G]."""
-
-
-def merge_outcomes(mdps: MDP) -> Outcomes:
-    """The outcome tables of MDPs stacked along a leading axis [G]. The likeliest pairs come first."""
-    prob = np.asarray(mdps.prob, np.float64)
-    prob = prob / prob.sum(-1, keepdims=True)
-    reward, target = np.asarray(mdps.reward, np.float64), np.asarray(mdps.next_level)
-    G, H, levels, A, M = prob.shape
-    merged: dict[tuple[int, ...], list[tuple[tuple[float, int], np.ndarray]]] = {}
-    for g, i, level in np.ndindex(G, H, levels):
-        pairs: dict[tuple[float, int], np.ndarray] = {}
-        for a, m in np.ndindex(A, M):
-            if prob[g, i, level, a, m] > 0:
-                pair = (float(reward[g, i, level, a, m]), int(target[g, i, level, a, m]))
-                pairs.setdefault(pair, np.zeros(A))[a] += prob[g, i, level, a, m]
-        merged[g, i, level] = sorted(pairs.items(), key=lambda item: (-item[1].sum(), item[0]))
-    U = max(map(len, merged.values()))
-    out = Outcomes(
-        np.zeros((G, H, levels, A, U)), np.zeros((G, H, levels, U)), np.zeros((G, H, levels, U), np.int32),
-        np.asarray(mdps.start, np.int32),
-    )  # fmt: skip
-    for (g, i, level), listed in merged.items():
-        for u, ((pay, to), weight) in enumerate(listed):
-            state = (g, i, level)
-            out.prob[*state, :, u], out.reward[*state, u], out.next_level[*state, u] = weight, pay, to
-    return out
-
-
-def splits(policy: Array, prob: Array) -> tuple[jax.Array, jax.Array]:
-    """The chain of binomial splits of a policy: policy [..., k+1, A], prob [..., k+1, A, U], both of the same rank less 1.
-
-    Returns ``chance`` [..., k+1, U], the probability of outcome u given that it is none of the earlier ones (exactly 1 at
-    the last possible outcome, 0 at impossible ones), and ``following`` int32, the next possible outcome after u.
-    """
-    U = prob.shape[-1]
-    weight = jnp.sum(policy[..., None] * prob, axis=-2)
-    left = jnp.flip(jnp.cumsum(jnp.flip(weight, -1), -1), -1)
-    after = jnp.concatenate([left[..., 1:], jnp.zeros_like(left[..., :1])], -1)
-    chance = jnp.where(weight > 0, jnp.where(after > 0, weight / jnp.maximum(left, 1e-300), 1), 0)
-    index = jnp.where(weight > 0, jnp.arange(U, dtype=jnp.int32), U - 1)
-    first = jnp.flip(jax.lax.cummin(jnp.flip(index, -1), axis=index.ndim - 1), -1)
-    following = jnp.concatenate([first[..., 1:], first[..., -1:]], -1)
-    return chance, following
+WORKERS, STEPS = 2048, 16
+"""Arms that are pushed side by side, and steps between two rounds of replacement."""
 
 
 class Push(NamedTuple):
-    """Where each of N arms stands; ``drawn`` is not yet acted on."""
+    """Where the arms of W workers stand; ``drawn`` is not yet acted on."""
 
     stage: Array
-    """int32 [N]; H when the arm is finished."""
-    level: Array
-    """int32 [N]."""
+    """int32 [W]; H when the arm is finished."""
+    state: Array
+    """int32 [W]: a pool or a level, see `outcomes`."""
     outcome: Array
-    """int32 [N]: the outcome whose count is being drawn."""
+    """int32 [W]: the outcome whose count is being drawn."""
     left: Array
-    """float64 [N]: episodes at (level, stage) not yet assigned to an outcome."""
+    """float64 [W]: episodes in the state not yet assigned to an outcome."""
+    pools: Array
+    """float64 [P, W]: episodes whose rewards of this stage are yet to be drawn."""
     here: Array
-    """float64 [k+1, N]: episodes at each level of the stage."""
+    """float64 [k, W]: episodes at each level of the stage, from 1 on."""
     there: Array
-    """float64 [k+1, N]: episodes at each level of the next stage."""
+    """float64 [k, W]: the same of the next stage."""
     waiting: Array
-    """int [N]: bit l is set while level l of the stage has episodes to be pushed on."""
+    """int [W]: bit x is set while state x of the stage has episodes to be pushed on."""
     arrived: Array
-    """int [N]: bit l is set when level l of the next stage has episodes."""
+    """int [W]: bit P + l is set when level l of the next stage has episodes."""
     total: Array
-    """float64 [N]: sum of rewards."""
+    """float64 [W]: sum of rewards."""
     drawn: Array
-    """float64 [N]: the last draw, or -1 if it was rejected."""
+    """float64 [W]: the last draw, or -1 if it was rejected."""
     tries: Array
-    """uint32 []: iterations, the counter of the random words."""
+    """uint32 [W]: the counter of the random words."""
+
+
+class Work(NamedTuple):
+    """What each worker works on, [W] each."""
+
+    arm: Array
+    """int32: its number, B per lane; a worker without work has the number of arms."""
+    row: Array
+    """int32: where the lane's tables begin."""
+    own: Array
+    """int32: the stage with a row of its own."""
+    shift: Array
+    """int32: from that stage to the row."""
+    group: Array
+    """int32: H times the group."""
+    key: tuple[Array, Array]
 
 
 def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[Array, Array]) -> jax.Array:
@@ -117,119 +82,205 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[A
     ``keys`` are the uint32 words [G, S] of each lane's key for this block; arm b uses fold_in(key, b).
     """
     G, S, B = episodes.shape
-    _, H, levels, _, U = outcomes.prob.shape
-    N = G * S * B
-    whole = jnp.int32 if levels < 32 else jnp.int64
+    _, H, X, _, U = outcomes.prob.shape
+    P, N = outcomes.kind.shape[-1], G * S * B
+    W = min(WORKERS, N)
     chance, code = _tables(outcomes, blocks)
     reward = outcomes.reward.reshape(-1)
-    lane = jnp.repeat(jnp.arange(G * S, dtype=jnp.int32), B)
-    group = jnp.repeat(jnp.arange(G, dtype=jnp.int32), S * B)
-    arm = jnp.tile(jnp.arange(B, dtype=jnp.int32), G * S)
-    own = jnp.repeat(blocks.stage.reshape(-1), B)
-    high, low = (jnp.repeat(words.reshape(-1), B) for words in keys)
-    key = fold_in((high, low), arm.astype(jnp.uint32))
-    index = jnp.arange(levels, dtype=jnp.int32)[:, None]
-
-    def look(table, where):
-        return table.at[where].get(mode="promise_in_bounds")
-
-    def of_lane(p: Push):
-        stage = jnp.minimum(p.stage, H - 1)
-        return ((lane * (H + B) + jnp.where(stage == own, H + arm, stage)) * levels + p.level) * U + p.outcome
-
-    def moves(p: Push):
-        """What the last draw moves: the state's code, the episodes, the rest of them if it is certain, and the pay."""
-        packed = look(code, of_lane(p))
-        good = (p.drawn >= 0) & (p.stage < H)
-        moved = jnp.where(good, p.drawn, 0)
-        rest = jnp.where(good & (_certain(packed) == 1), p.left - p.drawn, 0)
-        state = ((group * H + jnp.minimum(p.stage, H - 1)) * levels + p.level) * U
-        pay = moved * look(reward, state + p.outcome) + rest * look(reward, state + _following(packed))
-        return packed, moved, rest, pay
-
-    def enter(p: Push) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Where an arm with nothing left goes: (whether to the next stage, level, the waiting levels)."""
-        leave = p.waiting == 0
-        waiting = jnp.where(leave, p.arrived, p.waiting)
-        level = (waiting.dtype.itemsize * 8 - 1) - jax.lax.clz(waiting | 1)
-        return leave, level.astype(jnp.int32), waiting & ~(jnp.ones_like(waiting) << level)
-
-    def draw(p: Push, chances: Array) -> jax.Array:
-        """One attempt at the pending count of every arm; free of look-ups, so that it vectorises."""
-        counter = jnp.full(N, p.tries * jnp.uint32(2))
-        u = unit_float64(*threefry(key, (jnp.zeros_like(counter), counter)))
-        v = unit_float64(*threefry(key, (jnp.zeros_like(counter), counter + jnp.uint32(1))))
-        sure = (chances >= 1) | (chances <= 0)
-        accepted, x = binomial.attempt(jnp.maximum(p.left, 1), jnp.where(sure, 0.5, chances), u, v)
-        return jnp.where(sure, p.left * chances, jnp.where(accepted, x, -1.0))
-
-    def bit(level, there):
-        return jnp.where(there > 0, jnp.ones_like(level, whole) << level.astype(whole), 0)
-
-    def body(p: Push) -> Push:
-        # Each part is computed once and stored: a conditional is the one border that XLA does not fuse across.
-        busy = p.tries < jnp.uint32(2**31)
-        packed, moved, rest, pay = _stored(busy, moves, p)
-        to, rest_to = _target(packed), _rest_target(packed)
-        there = p.there + jnp.where(index == to[None], moved[None], 0)
-        there = there + jnp.where(index == rest_to[None], rest[None], 0)
-        p = p._replace(
-            left=p.left - moved - rest,
-            there=there,
-            # Level 0 pays nothing and goes nowhere: its bit is never set.
-            arrived=p.arrived | ((bit(to, moved) | bit(rest_to, rest)) & ~jnp.ones((), whole)),
-            total=p.total + pay,
-            outcome=jnp.where(p.drawn >= 0, _following(packed), p.outcome),
-        )
-        leave, level, waiting = _stored(busy, enter, p)
-        over = (p.left == 0) & (p.stage < H)
-        leave = over & leave
-        here = jnp.where(leave[None], p.there, p.here)
-        stage = jnp.where(over & (level == 0), H, p.stage + leave.astype(jnp.int32)).astype(jnp.int32)
-        p = p._replace(
-            stage=stage,
-            level=jnp.where(over, level, p.level),
-            outcome=jnp.where(over, 0, p.outcome),
-            left=jnp.where(over, _at(here, level), p.left),
-            here=here,
-            there=jnp.where(leave[None], 0, p.there),
-            waiting=jnp.where(over, waiting, p.waiting),
-            arrived=jnp.where(leave, 0, p.arrived),
-        )
-        chances = _stored(busy, lambda p: look(chance, of_lane(p)), p)
-        return p._replace(drawn=draw(p, chances), tries=p.tries + jnp.uint32(1))
-
-    zero, none = jnp.zeros(N), jnp.zeros(N, jnp.int32)
-    start = jnp.repeat(outcomes.start, S * B)
     number = episodes.reshape(-1)
-    empty = jnp.zeros((levels, N))
-    stage = jnp.where(number > 0, 0, H).astype(jnp.int32)
-    off = jnp.zeros(N, whole)
-    p = Push(stage, start, none, number, empty, empty, off, off, zero, zero, jnp.uint32(0))
-    p = p._replace(drawn=draw(p, look(chance, of_lane(p))), tries=jnp.uint32(1))
-    return jax.lax.while_loop(lambda p: jnp.any(p.stage < H), body, p).total.reshape(G, S, B)
+    # Arms without episodes are left out: the others come first.
+    queue = jnp.argsort(number == 0, stable=True).astype(jnp.int32)
+    busy = jnp.sum(number > 0, dtype=jnp.int32)
+
+    def assign(arm: Array) -> Work:
+        lane, b = arm // B, arm % B
+        high, low = (_look(words.reshape(-1), lane) for words in keys)
+        stage = _look(blocks.stage.reshape(-1), lane)
+        own_key = fold_in((high, low), b.astype(jnp.uint32))
+        return Work(arm, lane * (H + B), stage, H + b - stage, lane // S * H, own_key)
+
+    def begin(work: Work, n: Array) -> Push:
+        level = _look(outcomes.start, work.group // H) + P
+        real, none = jnp.zeros(W), jnp.zeros(W, jnp.int32)
+        levels = jnp.zeros((X - 1 - P, W))
+        off = jnp.zeros(W, _bits(X))
+        stage = jnp.where(n > 0, 0, H).astype(jnp.int32)
+        return Push(
+            stage, level, none, n, jnp.zeros((P, W)), levels, levels, off, off, real, real - 1, jnp.zeros(W, jnp.uint32)
+        )
+
+    def replace(carry):
+        """Finished arms hand in their sums, and the next ones of the queue take their places."""
+        taken, work, p, totals = carry
+        free = p.stage >= H
+        totals = totals.at[jnp.where(free, work.arm, N)].set(p.total, mode="drop")
+        place = taken + jnp.cumsum(free, dtype=jnp.int32) - 1
+        fresh = free & (place < busy)
+        arm = _look(queue, jnp.where(fresh, place, 0))
+        new_work = assign(jnp.where(fresh, arm, 0))
+        new_work = new_work._replace(arm=jnp.where(fresh, arm, N))
+        new = begin(new_work, jnp.where(fresh, _look(number, jnp.where(fresh, arm, 0)), 0))
+        work = jax.tree.map(lambda new, old: jnp.where(free, new, old), new_work, work)
+        p = jax.tree.map(lambda new, old: jnp.where(free, new, old), new, p)
+        return taken + jnp.sum(fresh, dtype=jnp.int32), work, p, totals
+
+    step = _machine(H, X, P, U)
+
+    def round_(carry):
+        taken, work, p, totals = replace(carry)
+        p = jax.lax.fori_loop(0, STEPS, lambda _, p: step(chance, code, reward, work, p), p)
+        return taken, work, p, totals
+
+    def unfinished(carry):
+        taken, _, p, _ = carry
+        return (taken < busy) | jnp.any(p.stage < H)
+
+    nobody = assign(jnp.zeros(W, jnp.int32))._replace(arm=jnp.full(W, N, jnp.int32))
+    carry = (jnp.int32(0), nobody, begin(nobody, jnp.zeros(W)), jnp.zeros(N))
+    carry = replace(jax.lax.while_loop(unfinished, round_, carry))
+    return carry[3].reshape(G, S, B)
+
+
+@cache
+def _machine(H: int, X: int, P: int, U: int) -> Callable[..., Push]:
+    """A step of all workers: acts on their last draws, goes on to the next state where one is finished, and draws again.
+
+    Parts that several others need are `separate`, and so computed once.
+    """
+    bits = _bits(X)
+
+    def place(work, stage, state, outcome):
+        stage = jnp.minimum(stage, H - 1)
+        return ((work.row + stage + jnp.where(stage == work.own, work.shift, 0)) * X + state) * U + outcome
+
+    @separate
+    def look_up(table, work, stage, state, outcome):
+        return _look(table, place(work, stage, state, outcome))
+
+    @separate
+    def move(drawn):
+        """How many episodes the draw moves to its outcome."""
+        return jnp.maximum(drawn, 0)
+
+    @separate
+    def finish(packed, left, drawn):
+        """And how many to the following outcome, if that is certain."""
+        return jnp.where((drawn >= 0) & (_certain(packed) == 1), left - drawn, 0)
+
+    @separate
+    def fields(packed):
+        """The low half of a code."""
+        return packed.astype(jnp.int32)
+
+    @separate
+    def paid(reward, work, following, stage, state, outcome, moved, rest):
+        at = ((work.group + jnp.minimum(stage, H - 1)) * X + state) * U
+        return moved * _look(reward, at + outcome) + rest * _look(reward, at + following)
+
+    def bit(state, count):
+        return jnp.where((count > 0) & (state > 0), jnp.ones_like(state, bits) << state.astype(bits), 0)
+
+    @separate
+    def wait(waiting, low, moved, rest):
+        return waiting | bit(_pool(low), moved) | bit(_rest_pool(low), rest)
+
+    @separate
+    def arrive(arrived, low, moved, rest):
+        return arrived | bit(_target(low), moved) | bit(_rest_target(low), rest)
+
+    @separate
+    def choose(left, stage, waiting, arrived):
+        """-1: stay. Else the state to go on to (0: the arm is finished), plus 64 if it is one of the next stage."""
+        over = (left == 0) & (stage < H)
+        leave = waiting == 0
+        state = _top(jnp.where(leave, jnp.where(stage < H - 1, arrived, 0), waiting))
+        return jnp.where(over, state + jnp.where(leave, 64, 0), -1).astype(jnp.int32)
+
+    def join(counts, first, to, rest_to, moved, rest):
+        """Counts [n, W] of the states ``first`` on, after the draw."""
+        index = jnp.arange(first, first + counts.shape[0], dtype=jnp.int32)[:, None]
+        counts = counts + jnp.where(index == to[None], moved[None], 0)
+        return counts + jnp.where(index == rest_to[None], rest[None], 0)
+
+    def step(chance, code, reward, work, p):
+        packed = look_up(code, work, p.stage, p.state, p.outcome)
+        low, following = fields(packed), _following(packed)
+        moved = move(p.drawn)
+        rest = finish(packed, p.left, p.drawn)
+        waiting, arrived = wait(p.waiting, low, moved, rest), arrive(p.arrived, low, moved, rest)
+        remaining = p.left - moved - rest
+        go = choose(remaining, p.stage, waiting, arrived)
+        pools = join(p.pools, 1, _pool(low), _rest_pool(low), moved, rest)
+        there = join(p.there, P + 1, _target(low), _rest_target(low), moved, rest)
+        over, leave, state = go >= 0, go >= 64, go & 63
+        here = jnp.where(leave[None], there, p.here)
+        left = jnp.where(over, _at(pools, here, state), remaining)
+        outcome = jnp.where(p.drawn >= 0, following, p.outcome).astype(jnp.int32)
+        stage = jnp.where(over & (state == 0), H, p.stage + leave.astype(jnp.int32)).astype(jnp.int32)
+        bare = jnp.where(leave, arrived, waiting)
+        q = Push(
+            stage,
+            jnp.where(over, state, p.state),
+            jnp.where(over, 0, outcome),
+            left,
+            jnp.where(leave[None], 0, pools),
+            here,
+            jnp.where(leave[None], 0, there),
+            jnp.where(over, bare & ~(jnp.ones_like(bare) << state.astype(bits)), waiting),
+            jnp.where(leave, 0, arrived),
+            p.total + paid(reward, work, following, p.stage, p.state, p.outcome, moved, rest),
+            p.drawn,
+            p.tries + jnp.uint32(1),
+        )
+        chances = look_up(chance, work, q.stage, q.state, q.outcome)
+        return q._replace(drawn=_draw(work.key, q.tries, q.left, chances))
+
+    return step
+
+
+def _draw(key: tuple[Array, Array], tries: Array, left: Array, chance: Array) -> jax.Array:
+    """One attempt at the pending count of every arm: the count, or -1. Free of look-ups, so that it vectorises."""
+    u, v = (_uniform(*key, tries * jnp.uint32(2) + jnp.uint32(word)) for word in (0, 1))
+    sure = (chance >= 1) | (chance <= 0)
+    accepted, x = binomial.attempt(jnp.maximum(left, 1), jnp.where(sure, 0.5, chance), u, v)
+    return jnp.where(sure, left * chance, jnp.where(accepted, x, -1.0))
+
+
+@separate
+def _uniform(high: Array, low: Array, counter: Array) -> jax.Array:
+    return unit_float64(*threefry((high, low), (jnp.zeros_like(counter), counter)))
 
 
 def _tables(outcomes: Outcomes, blocks: Blocks) -> tuple[jax.Array, jax.Array]:
-    """Flat tables [G, S, H + B, k+1, U]: the shared policy's H rows, then the B rows of the arms.
+    """Flat tables [G, S, H + B, X, U]: the shared policy's H rows, then the B rows of the arms.
 
-    The chances of `splits`, and a code of four fields: the outcome's level (6 bits), the following outcome (18 bits),
-    whether that one is certain (the last possible), and its level.
+    The chances of `splits`, and codes of six fields: the outcome's state in the next stage (6 bits) and pool (6 bits), the
+    same of the following outcome, whether that one is certain (the last possible), and its number.
     """
-    at_stage = jnp.take_along_axis(outcomes.prob[:, None], blocks.stage[:, :, None, None, None, None], axis=2)
-    row_to = jnp.take_along_axis(outcomes.next_level[:, None], blocks.stage[:, :, None, None, None], axis=2)
+    P = outcomes.kind.shape[-1]
+
+    def at_stage(table):
+        where = blocks.stage.reshape(*blocks.stage.shape, *[1] * (table.ndim - 1))
+        return jnp.take_along_axis(table[:, None], where, axis=2)
+
+    everywhere = jax.tree.map(lambda table: table[:, None], outcomes._replace(start=None))
+    there = jax.tree.map(at_stage, outcomes._replace(start=None))
     tables = []
-    for policy, prob, targets in (
-        (blocks.policy, outcomes.prob[:, None], outcomes.next_level[:, None]),
-        (blocks.rows, at_stage, row_to),
-    ):
-        chance, following = splits(policy, prob)
-        to = jnp.broadcast_to(targets, chance.shape)
-        own = jax.lax.broadcasted_iota(jnp.int32, chance.shape, chance.ndim - 1)
-        certain = (jnp.take_along_axis(chance, following, -1) >= 1) & (following != own)
-        rest_to = jnp.take_along_axis(to, following, -1)
-        code = to | (following << 6) | (certain.astype(jnp.int32) << 24) | (rest_to << 25)
-        tables.append((chance, code))
+    for policy, known in ((blocks.policy, everywhere), (blocks.rows, there)):
+        shape = (*policy.shape[:3], known.level.shape[-1])
+        actions = jnp.take_along_axis(policy, jnp.broadcast_to(known.level, shape)[..., None], axis=3)
+        chance, following = splits(jnp.sum(actions[..., None] * known.prob, axis=-2))
+        itself = jax.lax.broadcasted_iota(jnp.int32, chance.shape, chance.ndim - 1)
+        certain = (jnp.take_along_axis(chance, following, -1) >= 1) & (following != itself)
+        to = jnp.broadcast_to(jnp.where(known.next_level > 0, known.next_level + P, 0), chance.shape)
+        pool = jnp.broadcast_to(known.pool, chance.shape)
+        if P:
+            first = merge_pools(chance[..., 1 : P + 1, :], jnp.broadcast_to(known.kind, (*shape[:3], P)))
+            first = jnp.concatenate([jnp.zeros_like(first[..., :1]), first], -1)
+            pool = jnp.take_along_axis(first, pool.reshape(*shape[:3], -1), -1).reshape(pool.shape)
+        rest_to, rest_pool = (jnp.take_along_axis(x, following, -1) for x in (to, pool))
+        low = to | (pool << 6) | (rest_to << 12) | (rest_pool << 18) | (certain.astype(jnp.int32) << 24)
+        tables.append((chance, low.astype(jnp.int64) | (following.astype(jnp.int64) << 32)))
     (chance, code), (row_chance, row_code) = tables
     return (
         jnp.concatenate([chance, row_chance], 2).reshape(-1),
@@ -237,32 +288,31 @@ def _tables(outcomes: Outcomes, blocks: Blocks) -> tuple[jax.Array, jax.Array]:
     )
 
 
-def _target(code: Array) -> jax.Array:
-    return code & 63
+def _field(shift: int, width: int) -> Callable[[Array], jax.Array]:
+    return lambda code: ((code >> shift) & (2**width - 1)).astype(jnp.int32)
 
 
-def _following(code: Array) -> jax.Array:
-    return (code >> 6) & (2**18 - 1)
+_target, _pool, _rest_target, _rest_pool = (_field(shift, 6) for shift in (0, 6, 12, 18))
+_certain, _following = _field(24, 1), _field(32, 31)
 
 
-def _certain(code: Array) -> jax.Array:
-    return (code >> 24) & 1
+def _bits(X: int) -> Any:
+    """The type of words with a bit per state."""
+    return jnp.int32 if X < 32 else jnp.int64
 
 
-def _rest_target(code: Array) -> jax.Array:
-    return code >> 25
+def _top(bits: Array) -> jax.Array:
+    """The highest bit that is set; 0 if none is (bit 0 never is)."""
+    return (bits.dtype.itemsize * 8 - 1 - jax.lax.clz(bits | 1)).astype(jnp.int32)
 
 
-def _at(counts: Array, level: Array) -> jax.Array:
-    """counts[level] for counts [k+1, N]; 0 at level 0."""
-    value = jnp.zeros(level.shape, counts.dtype)
-    for one in range(1, counts.shape[0]):
-        value = jnp.where(level == one, counts[one], value)
+def _look(table: Array, where: Array) -> jax.Array:
+    return table.at[where].get(mode="promise_in_bounds")
+
+
+def _at(pools: Array, here: Array, state: Array) -> jax.Array:
+    """The episodes in a state; 0 in state 0."""
+    value = jnp.zeros(state.shape, here.dtype)
+    for x, counts in enumerate([*pools, *here], 1):
+        value = jnp.where(state == x, counts, value)
     return value
-
-
-def _stored(true: Array, function, p: Push):
-    """function(p), behind a branch that is always taken, so that its results are stored and not computed again."""
-    shapes = jax.eval_shape(function, p)
-    nothing = lambda p: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)  # noqa: E731
-    return jax.lax.cond(true, function, nothing, p)

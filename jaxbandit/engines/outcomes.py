@@ -52,20 +52,25 @@ def merge_outcomes(mdps: MDP) -> Outcomes:
     kinds = {place: _kinds(pairs) for place, pairs in stages.items()}
     P = max(map(len, kinds.values()))
     if P + levels > MAX_STATES:
-        kinds, P = {place: {} for place in kinds}, 0
+        kinds, P = {place: dict[tuple[int, int], int]() for place in kinds}, 0
     listed = {place: _states(stages[place], kinds[place], P) for place in stages}
     U = max(len(entries) for states in listed.values() for entries in states.values())
     X, A = P + levels, prob.shape[3]
+    states, entries = (G, H, X), (G, H, X, U)
     out = Outcomes(
-        np.zeros((G, H, X, A, U)), np.zeros((G, H, X, U)), *(np.zeros((G, H, X, U), np.int32) for _ in range(2)),
-        np.broadcast_to(np.maximum(np.arange(X) - P, 0).astype(np.int32), (G, H, X)).copy(),
-        np.broadcast_to(-1 - np.arange(P, dtype=np.int32), (G, H, P)).copy(), np.asarray(mdps.start, np.int32),
-    )  # fmt: skip
-    for (g, i), states in listed.items():
+        prob=np.zeros((*states, A, U)),
+        reward=np.zeros(entries),
+        next_level=np.zeros(entries, np.int32),
+        pool=np.zeros(entries, np.int32),
+        level=np.broadcast_to(np.maximum(np.arange(X) - P, 0).astype(np.int32), states).copy(),
+        kind=np.broadcast_to(-1 - np.arange(P, dtype=np.int32), (G, H, P)).copy(),
+        start=np.asarray(mdps.start, np.int32),
+    )
+    for (g, i), chains in listed.items():
         for number, ((level, _), kind) in enumerate(kinds[g, i].items()):
             out.level[g, i, 1 + number], out.kind[g, i, number] = level, kind
-        for x, entries in states.items():
-            for u, ((pay, to, pool), weight) in enumerate(entries):
+        for x, chain in chains.items():
+            for u, ((pay, to, pool), weight) in enumerate(chain):
                 at = (g, i, x)
                 out.prob[*at, :, u], out.reward[*at, u], out.next_level[*at, u], out.pool[*at, u] = weight, pay, to, pool
     return out

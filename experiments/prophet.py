@@ -32,6 +32,16 @@ CONSTANTS = ("theory", "practical")
 PAPER_EXPLORATION = "OrderedExpRef, paper exploration"
 
 
+def labelled(name: str, constants: str) -> str:
+    """A learner's name in the sweeps, which hold both kinds of constants.
+
+    Example:
+        >>> labelled("ExpRef", "theory")
+        'ExpRef (theory)'
+    """
+    return f"{name} ({constants})"
+
+
 def learners(constants: str) -> dict[str, Any]:
     """The three learners with one kind of constants, and the fourth that only differs with practical ones.
 
@@ -73,7 +83,7 @@ def random_instances(horizon: int, capacity: int, count: int, root: int = INSTAN
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
-    """For each kind of constants one sweep, or with --full two: I1 with many seeds, I2 with many instances.
+    """One sweep with both kinds of constants, or with --full two: I1 with many seeds, I2 with many instances.
 
     Without --full, I1 and I2 share batches and so compilations: 6 seeds of everything, 6 instances of I2.
     """
@@ -93,14 +103,18 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
         {"I1": (uniform, seeds), "I2": (drawn, each)} if options.full else {"both": (uniform | drawn, seeds)}
     )
     episodes = options.choose_episodes(200_000, full=NUM_EPISODES)
+    contestants = {
+        labelled(name, constants): learner
+        for constants in CONSTANTS
+        for name, learner in learners(constants).items()
+    }
     return {
-        f"{constants}-{kind}": {
-            "learners": learners(constants),
+        kind: {
+            "learners": contestants,
             "instances": instances,
             "num_episodes": episodes,
             "num_seeds": number,
         }
-        for constants in CONSTANTS
         for kind, (instances, number) in parts.items()
     }
 
@@ -109,7 +123,8 @@ def joined(datasets: dict[str, Dataset], constants: str) -> Dataset:
     """I1 and I2 with one kind of constants as one Dataset."""
     from jaxbandit.experiments.running import join
 
-    return join(*(dataset for label, dataset in datasets.items() if label.startswith(f"{constants}-")))
+    names = {labelled(name, constants): name for name in learners(constants)}
+    return join(*datasets.values()).sel(learner=list(names)).assign_coords(learner=list(names.values()))
 
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:

@@ -1,8 +1,9 @@
 """From lanes to batches: what runs together, how often it compiles, and how much memory it takes.
 
-A lane is one run: (learner, instance, parameter point, seed). Lanes of one learner on instances of one shape
-form a *compile group*; its cells (instance, parameter point) x seeds are cut into rectangular batches that
-fit a budget of lanes or bytes. A batch is filled with seeds first, because seeds of a cell share its tables.
+A lane is one run: (learner, instance, parameter point, seed). Lanes of learners that are one program and differ
+in their parameters only, on instances of one shape, form a *compile group*; its cells (learner, instance,
+parameter point) x seeds are cut into rectangular batches that fit a budget of lanes or bytes. A batch is filled
+with seeds first, because seeds of a cell share its tables.
 Batches of a group are equal in shape, so that the group compiles once: the last ones are padded with further
 seeds and repeated cells, whose results are dropped. No number depends on the batches.
 """
@@ -17,20 +18,20 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from jaxbandit.axes import LearnerGrid
+from jaxbandit.learners.base import Learner
 from jaxbandit.mdp import MDP
 
-Cell = tuple[str, int]
-"""(instance name, index of the parameter point)."""
+Cell = tuple[str, str, int]
+"""(learner name, instance name, index of the parameter point)."""
 
 DEFAULT_BYTES = 2**30
 
 
 @dataclass(frozen=True)
 class Group:
-    """One learner on all instances of one shape."""
+    """Learners of one program on all instances of one shape."""
 
-    learner: str
-    grid: LearnerGrid
+    grids: Mapping[str, LearnerGrid]
     engine: str
     instances: Mapping[str, MDP]
     estimate: Callable[[Group], int]
@@ -43,8 +44,18 @@ class Group:
 
     @property
     def cells(self) -> list[Cell]:
-        """All (instance, parameter point) pairs."""
-        return [(name, point) for name in self.instances for point in range(self.grid.size)]
+        """All (learner, instance, parameter point)."""
+        return [
+            (learner, name, point)
+            for learner, grid in self.grids.items()
+            for name in self.instances
+            for point in range(grid.size)
+        ]
+
+    @property
+    def learner(self) -> Learner:
+        """One of the learners: what they do is the same."""
+        return next(iter(self.grids.values())).learner
 
 
 @dataclass(frozen=True)
@@ -70,19 +81,18 @@ class Batch:
         """Lanes whose results count."""
         return self.num_cells * self.num_seeds
 
-    def header(self, learner: str) -> dict[str, Any]:
+    def header(self) -> dict[str, Any]:
         """The batch as plain data, for checkpoints."""
         return {
-            "learner": learner,
             "cells": [list(cell) for cell in self.cells],
             "seeds": list(self.seeds),
             "num_cells": self.num_cells,
             "num_seeds": self.num_seeds,
         }
 
-    def name(self, learner: str) -> str:
+    def name(self) -> str:
         """A file name that no other batch has."""
-        return hashlib.sha256(json.dumps(self.header(learner)).encode()).hexdigest()[:24]
+        return hashlib.sha256(json.dumps(self.header()).encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,7 @@ class Plan:
     @property
     def compilations(self) -> int:
         """Different (program, shape, batch shape) combinations; each is compiled once."""
-        of_group = [(g.engine, g.grid.learner.rules, _sizes(g)) for g in self.groups]
+        of_group = [(g.engine, g.learner.rules, _sizes(g)) for g in self.groups]
         shapes = {(of_group[b.group], len(b.cells), len(b.seeds)) for b in self.batches}
         return len(shapes)
 
@@ -113,15 +123,15 @@ class Plan:
 
     def __str__(self) -> str:
         """A table: one line per compile group; "of" is the shape of its batches, cells x seeds."""
-        rows = [["learner", "engine", *"HkA", "instances", "points", "lanes", "batches", "of", "memory"]]
+        rows = [["learners", "engine", *"HkA", "instances", "points", "lanes", "batches", "of", "memory"]]
         for index, group in enumerate(self.groups):
             mine = [batch for batch in self.batches if batch.group == index]
             shapes = sorted({(len(b.cells), len(b.seeds)) for b in mine})
             largest = max((b.lanes for b in mine), default=0) * group.bytes_per_lane
-            counts = [*_sizes(group)[:3], len(group.instances), group.grid.size]
+            counts = [*_sizes(group)[:3], len(group.instances), sum(grid.size for grid in group.grids.values())]
             counts += [sum(b.lanes_kept for b in mine), len(mine)]
             cut_into = ", ".join(f"{cells}x{seeds}" for cells, seeds in shapes) or "-"
-            rows.append([group.learner, group.engine, *map(str, counts), cut_into, format_bytes(largest)])
+            rows.append([" + ".join(group.grids), group.engine, *map(str, counts), cut_into, format_bytes(largest)])
         widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -196,7 +206,7 @@ def cut(
 
 def make_batches(
     groups: Collection[Group],
-    finished: Collection[tuple[str, Cell, int]],
+    finished: Collection[tuple[Cell, int]],
     num_seeds: int,
     limits: Limits,
     num_devices: int = 1,
@@ -208,7 +218,7 @@ def make_batches(
     for index, group in enumerate(groups):
         missing: dict[tuple[int, ...], list[Cell]] = {}
         for cell in group.cells:
-            seeds = tuple(s for s in range(num_seeds) if (group.learner, cell, s) not in done)
+            seeds = tuple(s for s in range(num_seeds) if (cell, s) not in done)
             if seeds:
                 missing.setdefault(seeds, []).append(cell)
         limit = lane_limit(group, limits)

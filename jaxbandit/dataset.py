@@ -98,8 +98,8 @@ def _fill(
     for record in having:
         seeds = [(column, seed) for column, seed in enumerate(record.header["seeds"]) if seed < lane_shape[3]]
         corner = tuple(slice(0, size) for size in record.arrays[name].shape[2:])
-        for row, (instance, point) in enumerate(record.header["cells"]):
-            place = (learners.index(record.header["learner"]), instances.index(instance), point)
+        for row, (learner, instance, point) in enumerate(record.header["cells"]):
+            place = (learners.index(learner), instances.index(instance), point)
             for column, seed in seeds:
                 values[(*place, seed, *corner)] = record.arrays[name][row, column]
     return values
@@ -139,8 +139,8 @@ def _seconds(
     totals = np.zeros((3, len(learners), len(instances)))
     for record in records:
         cells, seeds = record.header["cells"], record.header["seeds"]
-        for instance, _ in cells:
-            place = (slice(None), learners.index(record.header["learner"]), instances.index(instance))
+        for learner, instance, _ in cells:
+            place = (slice(None), learners.index(learner), instances.index(instance))
             shares = [record.header[name] / len(cells) for name in ("compile_seconds", "run_seconds")]
             totals[place] += [*shares, len(seeds) * float(num_episodes)]
     compiling, running, episodes = totals

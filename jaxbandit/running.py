@@ -33,7 +33,7 @@ class Settings:
 def lane_keys(seed: int, cells: Sequence[Cell], seeds: Sequence[int]) -> jax.Array:
     """Keys [cells, seeds]: fold_in(fold_in(key(seed), crc32(instance name)), seed number)."""
     root = jax.random.key(seed, impl="threefry2x32")
-    names = np.asarray([zlib.crc32(instance.encode()) for instance, _ in cells], np.uint32)
+    names = np.asarray([zlib.crc32(instance.encode()) for _, instance, _ in cells], np.uint32)
     numbers = np.asarray(seeds, np.uint32)
     fold = jax.random.fold_in
     return jax.vmap(lambda name: jax.vmap(lambda number: fold(fold(root, name), number))(numbers))(names)
@@ -43,14 +43,14 @@ def make_batch_runner(settings: Settings, group: Group, cells: Sequence[Cell], s
     """The engine's runner for a rectangle cells x seeds of a group."""
     from jaxbandit.engines import make_runner
 
-    chosen = [point for _, point in cells]
-    params = {name: np.asarray(values)[chosen] for name, values in group.grid.learner.params.items()}
+    points = [(group.grids[learner].learner.params, point) for learner, _, point in cells]
+    params = {name: np.stack([np.asarray(of[name])[point] for of, point in points]) for name in points[0][0]}
     # Every device gets as many seeds, so a batch begun by another run may have to do with fewer devices.
     count = max(n for n in range(1, len(settings.devices) + 1) if len(seeds) % n == 0)
     return make_runner(
         group.engine,
-        group.grid.learner._replace(params=params),
-        stack([group.instances[instance] for instance, _ in cells]),
+        group.learner._replace(params=params),
+        stack([group.instances[instance] for _, instance, _ in cells]),
         lane_keys(settings.seed, cells, seeds),
         settings.num_episodes,
         settings.points,
@@ -81,8 +81,8 @@ def run_batch(
     settings: Settings, group: Group, batch: Batch, store: Store | None, bar: Any, interruption: Interruption
 ) -> Saved:
     """Runs a batch to its end, from its checkpoint if it has one, and returns the record of its lanes."""
-    name = batch.name(group.learner)
-    header = batch.header(group.learner)
+    name = batch.name()
+    header = batch.header()
     runner = make_batch_runner(settings, group, batch.cells, batch.seeds)
     carry = runner.start()
     spent = {"compile_seconds": 0.0, "run_seconds": 0.0}

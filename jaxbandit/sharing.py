@@ -68,10 +68,10 @@ def assign(
     finished = {lane for headers in held.finished for header in headers for lane in _lanes(header)}
     batches: list[Batch] = []
     owners: list[int] = []
-    where = {(group.learner, cell): index for index, group in enumerate(groups) for cell in group.cells}
+    where = {cell: index for index, group in enumerate(groups) for cell in group.cells}
     for header in [header for headers in held.carries for header in headers]:
-        cells = tuple((instance, point) for instance, point in header["cells"])
-        group = where[header["learner"], cells[0]]
+        cells = tuple((learner, instance, point) for learner, instance, point in header["cells"])
+        group = where[cells[0]]
         batch = Batch(group, cells, tuple(header["seeds"]), header["num_cells"], header["num_seeds"])
         lanes = set(_lanes(header))
         wanted = max(batch.seeds[: batch.num_seeds]) < num_seeds and not lanes & finished
@@ -97,11 +97,11 @@ def forget_stale(store: Store, records: list[Saved]) -> None:
             store.discard_carry(name)
 
 
-def _lanes(header: dict[str, Any]) -> list[tuple[str, Cell, int]]:
+def _lanes(header: dict[str, Any]) -> list[tuple[Cell, int]]:
     """The lanes of a record or of a state, its padding left out."""
-    cells = [(instance, point) for instance, point in header["cells"][: header["num_cells"]]]
+    cells = [(learner, instance, point) for learner, instance, point in header["cells"][: header["num_cells"]]]
     seeds = header["seeds"][: header["num_seeds"]]
-    return [(header["learner"], cell, seed) for cell in cells for seed in seeds]
+    return [(cell, seed) for cell in cells for seed in seeds]
 
 
 def exchange(records: list[Saved]) -> list[Saved]:

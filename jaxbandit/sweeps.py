@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["SweepInterrupted", "family", "grid", "sweep"]
 
 PROBE_CHUNK = 32
+NUMBERS = 2
+"""To be raised with every change of an engine that changes its numbers: checkpoints of the old ones are refused."""
 ENGINES = ("auto", "episodes", "blocks")
 
 
@@ -86,9 +88,10 @@ def sweep(
         record: when the regret is recorded (`jaxbandit.record`).
         chunk_size: episodes between two looks of the host (progress, checkpoint, Ctrl-C); the block engine
             counts stages of a phase instead. None leaves it to the engine.
-        max_lanes, max_bytes: what may run at once; by default about 1 GB. checkpoint: a directory. What is
-        finished there is not run again (also with more seeds), what was under
-            way goes on to the same bits. Use one directory for one sweep at a time.
+        max_lanes: how many lanes may run at once.
+        max_bytes: how much memory they may take; without either limit about 1 GB.
+        checkpoint: a directory. What is finished there is not run again (also with more seeds), what was
+            under way goes on to the same bits. Use one directory for one sweep at a time.
         checkpoint_seconds: the state is saved after a chunk, at most this often; 0 saves after every chunk.
         resume: False throws away what the directory holds.
         progress: True shows a bar in terminals and notebooks, "always" elsewhere too, False never.
@@ -149,7 +152,7 @@ def sweep(
 def make_groups(
     grids: Mapping[str, LearnerGrid], mdps: Mapping[str, MDP], engine: str, settings: Settings
 ) -> list[Group]:
-    """Learners x shapes of instances, with the engine of each and an estimate of its memory."""
+    """Programs x shapes of instances, with the engine of each and an estimate of its memory."""
     if engine not in ENGINES:
         raise ValueError(f"engine: {engine!r}; accepted: {', '.join(ENGINES)}")
     shapes: dict[Any, dict[str, MDP]] = {}
@@ -159,7 +162,7 @@ def make_groups(
         except ValueError as error:
             raise ValueError(f"instances[{name!r}]: {error}") from error
         shapes.setdefault(shape_of(mdp), {})[name] = mdp
-    groups = []
+    programs: dict[Any, dict[str, LearnerGrid]] = {}
     for name, points in grids.items():
         learner = points.learner
         if engine == "blocks" and learner.blocks is None:
@@ -175,9 +178,14 @@ def make_groups(
                     f"({learner.name}) needs; "
                     "accepted: ordered instances, such as prophet, posted-pricing and knapsack"
                 )
-            chosen = engine if engine != "auto" else ("episodes" if learner.blocks is None else "blocks")
-            groups.append(Group(name, points, chosen, members, partial(_bytes_per_lane, settings)))
-    return groups
+        chosen = engine if engine != "auto" else ("episodes" if learner.blocks is None else "blocks")
+        leaves = [(key, np.shape(values)[1:]) for key, values in sorted(learner.params.items())]
+        programs.setdefault((chosen, learner.rules, tuple(leaves)), {})[name] = points
+    return [
+        Group(same, chosen, members, partial(_bytes_per_lane, settings))
+        for (chosen, *_), same in programs.items()
+        for members in shapes.values()
+    ]
 
 
 def _bytes_per_lane(settings: Settings, group: Group) -> int:
@@ -196,7 +204,7 @@ def _identity(
     record: Grid,
 ) -> dict[str, Any]:
     """All that the numbers of a lane depend on: the configuration whose fingerprint a checkpoint carries."""
-    engines = {group.learner: group.engine for group in groups}
+    engines = {name: group.engine for group in groups for name in group.grids}
     return {
         "learners": {
             name: {
@@ -227,6 +235,7 @@ def _identity(
         "partitionable": bool(jax.config.jax_threefry_partitionable),  # type: ignore[attr-defined]
         "x64": bool(jax.config.jax_enable_x64),  # type: ignore[attr-defined]
         "jaxbandit": jaxbandit.__version__,
+        "numbers": NUMBERS,
     }
 
 

@@ -15,9 +15,8 @@ def group(num_instances=3, points=2, bytes_per_lane=1000):
     ucbvi = jb.make_learner("ucbvi")
     grid = jb.grid(ucbvi, bonus_scale=np.arange(points) + 1.0)
     mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
-    return Group(
-        "U", grid, "episodes", {f"I{j}": mdp for j in range(num_instances)}, lambda _: bytes_per_lane
-    )
+    instances = {f"I{j}": mdp for j in range(num_instances)}
+    return Group({"U": grid}, "episodes", instances, lambda _: bytes_per_lane)
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
@@ -29,7 +28,7 @@ def group(num_instances=3, points=2, bytes_per_lane=1000):
     num_processes=st.integers(1, 3),
 )
 def test_batches_cover_every_lane_once_in_one_shape(num_cells, num_seeds, limit, num_devices, num_processes):
-    cells = [("I", j) for j in range(num_cells)]
+    cells = [("U", "I", j) for j in range(num_cells)]
     batches = cut(0, cells, list(range(num_seeds)), limit, num_devices, num_processes)
     lanes = [(c, s) for b in batches for c in b.cells[: b.num_cells] for s in b.seeds[: b.num_seeds]]
     assert sorted(lanes) == sorted((c, s) for c in cells for s in range(num_seeds))
@@ -44,22 +43,22 @@ def test_batches_cover_every_lane_once_in_one_shape(num_cells, num_seeds, limit,
 
 
 def test_seeds_fill_a_batch_first():
-    batches = cut(0, [("I", j) for j in range(6)], list(range(8)), limit=16)
+    batches = cut(0, [("U", "I", j) for j in range(6)], list(range(8)), limit=16)
     assert [(b.num_cells, b.num_seeds) for b in batches] == [(2, 8)] * 3
-    batches = cut(0, [("I", 0), ("I", 1)], list(range(10)), limit=4)
+    batches = cut(0, [("U", "I", 0), ("U", "I", 1)], list(range(10)), limit=4)
     assert [(len(b.cells), len(b.seeds)) for b in batches] == [(1, 4)] * 6
 
 
 def test_only_missing_lanes_are_planned():
     groups = [group()]
-    finished = {("U", cell, seed) for cell in groups[0].cells for seed in range(8)}
+    finished = {(cell, seed) for cell in groups[0].cells for seed in range(8)}
     assert make_batches(groups, finished, 8, Limits()) == []
     (more,) = make_batches(groups, finished, 12, Limits())
     assert more.seeds == (8, 9, 10, 11)
     assert more.num_cells == 6
-    one = finished - {("U", ("I1", 1), 3)}
+    one = finished - {(("U", "I1", 1), 3)}
     (single,) = make_batches(groups, one, 8, Limits())
-    assert (single.cells, single.seeds) == ((("I1", 1),), (3,))
+    assert (single.cells, single.seeds) == ((("U", "I1", 1),), (3,))
 
 
 def test_limits():
@@ -88,21 +87,21 @@ def test_dry_run_lists_shapes_lanes_batches_bytes_and_compilations(capsys):
         dry_run=True,
     )
     lines = str(plan).splitlines()
-    assert " ".join(lines[0].split()) == "learner engine H k A instances points lanes batches of memory"
-    assert " ".join(lines[1].split()[:10]) == "U episodes 3 1 3 4 1 20 2 2x5"
-    assert " ".join(lines[2].split()[:10]) == "U episodes 3 2 3 1 1 5 1 1x5"
-    assert " ".join(lines[3].split()[:10]) == "G episodes 3 1 3 4 2 40 4 2x5"
-    assert " ".join(lines[4].split()[:10]) == "G episodes 3 2 3 1 2 10 1 2x5"
-    # U and G are one program: where shapes agree they share a compilation
-    saying = "75 lanes of 1000 episodes; batches: 8, compilations: 3, devices: 1, largest batch: about "
-    assert lines[5].startswith(saying)
+    assert " ".join(lines[0].split()) == "learners engine H k A instances points lanes batches of memory"
+    # U and G are one program and share their batches.
+    assert " ".join(lines[1].split()[:12]) == "U + G episodes 3 1 3 4 3 60 6 2x5"
+    assert " ".join(lines[2].split()[:12]) == "U + G episodes 3 2 3 1 3 15 2 2x5"
+    saying = "75 lanes of 1000 episodes; batches: 8, compilations: 2, devices: 1, largest batch: about "
+    assert lines[3].startswith(saying)
     assert plan.num_lanes == 75
     assert plan.peak_bytes == max(b.lanes * plan.groups[b.group].bytes_per_lane for b in plan.batches)
 
 
 def test_batch_names_differ():
-    batches = cut(0, [("I", j) for j in range(3)], list(range(9)), limit=4)
-    assert len({b.name("U") for b in batches} | {b.name("V") for b in batches}) == 2 * len(batches)
+    batches = [
+        b for name in "UV" for b in cut(0, [(name, "I", j) for j in range(3)], list(range(9)), limit=4)
+    ]
+    assert len({b.name() for b in batches}) == len(batches)
 
 
 def test_every_learner_becomes_a_grid():

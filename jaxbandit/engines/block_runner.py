@@ -69,7 +69,7 @@ class BlockRunner(Runner):
         progress = blocks.Progress(carry["state"], carry["played"], carry["block"], carry["curve"])
         with x64():
             (progress,) = self.execute(
-                ("blocks", self.form),
+                ("blocks", self.form.next_block, self.form.absorb),
                 partial(_advance, self.form),
                 (
                     self.world, self.words, jnp.asarray(self.points, jnp.float64), jnp.float64(self.num_episodes),

@@ -120,13 +120,14 @@ class EpisodeRunner(Runner):
 @partial(jax.jit, static_argnames=("rules",))
 def _next_policy(rules, state, keys):
     """The policies of the next episode in all lanes; compiled once per learner and shape, not once a runner."""
-    return episodes.lane_functions(rules)[0](state, keys)
+    policy = episodes.lane_functions(rules)[0](episodes.one_axis(rules, state), keys.reshape(-1))
+    return policy.reshape(*policy.shape[:-1], *keys.shape)
 
 
 @partial(jax.jit, static_argnames=("rules",))
 def _next_regret(rules, world, state, keys):
     """The regrets of those policies."""
-    policy = episodes.lane_functions(rules)[0](state, keys)
+    policy = _next_policy(rules, state, keys)
     if jnp.issubdtype(policy.dtype, jnp.integer):
         return episodes.deterministic_regret(world, policy[None])[0]
     return episodes.randomised_regret(world, policy)

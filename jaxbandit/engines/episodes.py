@@ -1,7 +1,7 @@
 """The episode engine: a ``lax.scan`` over episodes, the literal simulation. Every learner runs here.
 
-Lanes are G groups (an instance with a parameter setting each) x S seeds, side by side in the two *last* axes of every
-array, so that all inner loops run over contiguous lanes. Within a chunk, episodes are scanned in short stretches:
+Lanes are G groups (an instance with a parameter setting each) x S seeds, side by side in the *last* axis of every array
+while they run, so that all inner loops run over contiguous lanes. Within a chunk, episodes are scanned in short stretches:
 the random words of a stretch are made in one go before it, and its deterministic policies are evaluated in one go
 after it.
 
@@ -41,6 +41,10 @@ class World(NamedTuple):
     """int32 [G * H * (k+1) * A * M + G]: of each outcome, and at the end the level that each group starts at."""
     start: Array
     """int32 [G, 1]."""
+    base: Array
+    """int32 [G, 1]: where the group's tables begin."""
+    origin: Array
+    """int32 [G, 1]: where in ``next_level`` its start is."""
     gap: Array
     """float32 [H, k, A, G, 1]: Opt_{l,i} - Q*_{l,i}(a), levels 1..k."""
     transition: Array
@@ -61,6 +65,8 @@ def make_world(mdps: MDP) -> World:
         np.asarray(mdps.reward, np.float32).ravel(),
         np.concatenate([np.asarray(mdps.next_level, np.int32).ravel(), np.asarray(mdps.start, np.int32)]),
         np.asarray(mdps.start, np.int32)[:, None],
+        np.arange(len(prob), dtype=np.int32)[:, None] * np.int32(prob[0].size),
+        np.arange(len(prob), dtype=np.int32)[:, None] + np.int32(prob.size),
         lanes_last(gap.astype(np.float32))[:, 1:, ..., None],
         lanes_last(transition.astype(np.float32))[:, 1:, :, 1:, ..., None],
     )
@@ -113,12 +119,34 @@ class Sizes(NamedTuple):
 
 
 def lane_functions(rules: Learner):
-    """act and update over lanes: as they are for a lanes-last learner, else vmapped, with the state's lanes first."""
+    """act and update over lanes [L]: as they are for a lanes-last learner, else vmapped, with the state's lanes first."""
     if rules.lanes_last:
         return rules.act, rules.update
-    act = jax.vmap(jax.vmap(rules.act, (0, 0), -1), (0, 0), -2)
-    update = jax.vmap(jax.vmap(rules.update, (0, -1, -1)), (0, -2, -2))
-    return act, update
+    return jax.vmap(rules.act, (0, 0), -1), jax.vmap(rules.update, (0, -1, -1))
+
+
+def one_axis(rules: Learner, state: Any) -> Any:
+    """The state with its lanes [G, S] as one axis [G S]."""
+    if rules.lanes_last:
+        return jax.tree.map(lambda x: x.reshape(*x.shape[:-2], -1), state)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), state)
+
+
+def two_axes(rules: Learner, state: Any, lanes: tuple[int, int]) -> Any:
+    """And back."""
+    if rules.lanes_last:
+        return jax.tree.map(lambda x: x.reshape(*x.shape[:-1], *lanes), state)
+    return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), state)
+
+
+def per_lane(world: World, seeds: int) -> World:
+    """The world with lanes [G S] in place of [G, 1]."""
+
+    def spread(x):
+        return jnp.broadcast_to(x, (*x.shape[:-1], seeds)).reshape(*x.shape[:-2], -1)
+
+    kept = ("alias", "reward", "next_level")
+    return World(**{name: x if name in kept else spread(x) for name, x in world._asdict().items()})
 
 
 @partial(jax.jit, static_argnames=("rules", "sizes", "num"))
@@ -131,9 +159,11 @@ def run_chunk(
     environment and fold_in(fold_in(key, 1), t) for the learner, so any cut into chunks gives the same bits.
     """
     act, update = lane_functions(rules)
+    lanes, keys = keys.shape, keys.reshape(-1)
+    world, state = per_lane(world, lanes[1]), one_axis(rules, state)
     environment = fold_in(key_words(keys), jnp.zeros(keys.shape, jnp.uint32))
-    private = jax.vmap(jax.vmap(lambda key: jax.random.fold_in(key, 1)))(keys)
-    episode_key = jax.vmap(jax.vmap(jax.random.fold_in, (0, None)), (0, None))
+    private = jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys)
+    episode_key = jax.vmap(jax.random.fold_in, (0, None))
     shape = jax.eval_shape(act, state, private)
     randomised = not jnp.issubdtype(shape.dtype, jnp.integer)
 
@@ -175,7 +205,7 @@ def run_chunk(
     if rest:
         carry, regrets = stretch(carry, first + jnp.uint32(whole * STRETCH), rest)
         parts.append(regrets)
-    return carry[0], jnp.concatenate(parts)
+    return two_axes(rules, carry[0], lanes), jnp.concatenate(parts).reshape(num, *lanes)
 
 
 def episode_words(key: tuple[Array, Array], times: Array, count: int) -> jax.Array:
@@ -195,8 +225,7 @@ def simulate(sizes: Sizes, world: World, policy: Array, words: Array) -> Traject
     """One episode in every lane, from words [H, *lanes] (a randomised policy's actions take another H of them)."""
     H, k, A, M = sizes
     lanes = words.shape[1:]
-    group = jnp.arange(world.start.shape[0], dtype=jnp.int32) * jnp.int32(H * (k + 1) * A * M)
-    base = jnp.broadcast_to(group[:, None], lanes)
+    base = jnp.broadcast_to(world.base, lanes)
     if not jnp.issubdtype(policy.dtype, jnp.integer):
         policy = _draw_actions(policy, words[H:])
 
@@ -216,8 +245,7 @@ def simulate(sizes: Sizes, world: World, policy: Array, words: Array) -> Traject
         return outcome, outcome
 
     start = jnp.broadcast_to(world.start, lanes)
-    size = world.next_level.shape[0] - world.start.shape[0]
-    origin = jnp.broadcast_to(size + jnp.arange(world.start.shape[0], dtype=jnp.int32)[:, None], lanes)
+    origin = jnp.broadcast_to(world.origin, lanes)
     _, outcome = jax.lax.scan(step, origin, (jnp.arange(H, dtype=jnp.int32), policy, words[:H]))
     following = look(world.next_level, outcome)
     levels = jnp.concatenate([start[None], following[:-1]])
@@ -245,7 +273,7 @@ def _at_level(row: Array, level: Array) -> jax.Array:
 
 
 def deterministic_regret(world: World, policies: Array) -> jax.Array:
-    """Exact regret of policies int [E, H, k+1, G, S], as float32 [E, G, S]."""
+    """Exact regret of policies int [E, H, k+1, *lanes], as float32 [E, *lanes]."""
     width, num_actions = world.gap.shape[1:3]
 
     def back(tail, i):
@@ -266,7 +294,7 @@ def deterministic_regret(world: World, policies: Array) -> jax.Array:
 
 
 def randomised_regret(world: World, policy: Array) -> jax.Array:
-    """Exact regret of a randomised policy float [H, k+1, A, G, S], as float32 [G, S]."""
+    """Exact regret of a randomised policy float [H, k+1, A, *lanes], as float32 [*lanes]."""
     width, num_actions = world.gap.shape[1:3]
 
     def back(tail, x):
@@ -285,7 +313,7 @@ def randomised_regret(world: World, policy: Array) -> jax.Array:
 
 
 def _from_start(world: World, tail: Array) -> jax.Array:
-    """tail[start - 1] for tail [k, E, G, S]: float32 [E, G, S]."""
+    """tail[start - 1] for tail [k, E, *lanes]: float32 [E, *lanes]."""
     value = tail[0]
     for level in range(1, tail.shape[0]):
         value = jnp.where((world.start == level + 1)[None], tail[level], value)

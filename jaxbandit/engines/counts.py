@@ -109,11 +109,15 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[A
             stage, level, none, n, jnp.zeros((P, W)), levels, levels, off, off, real, real - 1, jnp.zeros(W, jnp.uint32)
         )
 
+    def hand_in(work: Work, p: Push, totals: Array) -> jax.Array:
+        """The sums of the arms, with those that are finished."""
+        return totals.at[jnp.where(p.stage >= H, work.arm, N)].set(p.total, mode="drop")
+
     def replace(carry):
         """Finished arms hand in their sums, and the next ones of the queue take their places."""
         taken, work, p, totals = carry
+        totals = hand_in(work, p, totals)
         free = p.stage >= H
-        totals = totals.at[jnp.where(free, work.arm, N)].set(p.total, mode="drop")
         place = taken + jnp.cumsum(free, dtype=jnp.int32) - 1
         fresh = free & (place < busy)
         arm = _look(queue, jnp.where(fresh, place, 0))
@@ -135,10 +139,11 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[A
         taken, _, p, _ = carry
         return (taken < busy) | jnp.any(p.stage < H)
 
-    nobody = assign(jnp.zeros(W, jnp.int32))._replace(arm=jnp.full(W, N, jnp.int32))
+    none, no_key = jnp.zeros(W, jnp.int32), jnp.zeros(W, jnp.uint32)
+    nobody = Work(jnp.full(W, N, jnp.int32), none, none, none, none, (no_key, no_key))
     carry = (jnp.int32(0), nobody, begin(nobody, jnp.zeros(W)), jnp.zeros(N))
-    carry = replace(jax.lax.while_loop(unfinished, round_, carry))
-    return carry[3].reshape(G, S, B)
+    _, *last = jax.lax.while_loop(unfinished, round_, carry)
+    return hand_in(*last).reshape(G, S, B)
 
 
 @cache

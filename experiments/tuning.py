@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxbandit.experiments.base import Experiment, Options
-from jaxbandit.experiments.prophet import (
-    CAPACITIES,
-    HORIZONS,
-    NUM_EPISODES,
-    PAPER_EXPLORATION,
-    panel,
-    random_instances,
-)
+from jaxbandit.experiments.prophet import NUM_EPISODES, PAPER_EXPLORATION, panel, random_instances
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -33,7 +26,8 @@ if TYPE_CHECKING:
 TRAINING_KEY, CHECKING_KEY = 7001, 7002
 """Roots of instances; neither is that of the reported ones."""
 FACTORS = (0.7, 1.0, 1.4)
-QUICK = ((15, 2), (15, 4))
+QUICK, FULL = ((15, 2), (15, 4)), ((15, 2), (15, 4), (20, 3))
+"""(H, k) of the instances, without and with --full."""
 SEEDS_PER_INSTANCE = 2
 LEARNERS = {
     "ExpRef": ("expref", "practical"),
@@ -82,8 +76,8 @@ def sweeps(options: Options) -> dict[str, dict[str, Any] | Callable[[dict[str, D
     """The training over all settings, then the check of the chosen ones and of the presets."""
     import jaxbandit as jb
 
-    sizes = [(h, k) for h in HORIZONS for k in CAPACITIES] if options.full else QUICK
-    count = -(-options.choose_seeds(4, full=8) // SEEDS_PER_INSTANCE)
+    sizes = FULL if options.full else QUICK
+    count = -(-options.choose_seeds(4, full=4) // SEEDS_PER_INSTANCE)
     common = {
         "num_episodes": options.choose_episodes(100_000, full=NUM_EPISODES),
         "num_seeds": SEEDS_PER_INSTANCE,

@@ -123,6 +123,13 @@ def test_errors_of_the_runner():
         make_runner("blocks", turns(1, 1), stacked, keys, 2**54, np.asarray([2**54]))
 
 
+def test_a_block_without_episodes_is_an_error():
+    mdp = jb.make_instance("random-general", key=jax.random.key(0), horizon=2, width=2, num_actions=2)
+    keys = jax.random.split(jax.random.key(1), (1, 2))
+    with pytest.raises(ValueError, match="learner 'turns': next_block gives no arm any episodes"):
+        run_lanes("blocks", [turns(0, 0)], [mdp], keys, 100)
+
+
 def test_a_level_too_many_is_an_error():
     shape = (2, 64, 2, 1)
     next_level = np.broadcast_to(np.arange(64, dtype=np.int32)[:, None, None], shape)

@@ -198,6 +198,22 @@ def test_optimism_on_the_good_event(bonus):
     assert int(jnp.sum(states.counts.visits[:, 0])) == runs * num_episodes
 
 
+@pytest.mark.parametrize("monotone", [False, True])
+def test_bernstein_optimism_where_the_bonus_is_small(monotone):
+    """After 100,000 episodes of 8 runs the optimistic values are within 0.2 of the optimum, and never below it.
+
+    A Bernstein bound fails with probability at most 2 exp(-L), L = ln(5 H k A T^2) = 26, for each of H k A means in 8 runs:
+    the false-alarm rate at the end is below 1e-9.
+    """
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+    optimum = np.asarray(jb.optimal_values(mdp)[0])[:-1, 1:]
+    keys = jax.random.split(jax.random.key(9), (1, 8))
+    _, state = jb.testing.run_lanes("episodes", [ucbvi(1.0, monotone, "bernstein")], [mdp], keys, 100_000)
+    values = np.asarray(state.q)[..., 0, :].max(axis=1)
+    assert (values >= optimum[..., None] - 1e-6).all()
+    assert (values[0] <= optimum[0][..., None] + 0.2).all()
+
+
 def test_visits_beyond_float32():
     """From 2^24 visits on float32 counts and running means stand still or drift; integers do not."""
     learner = ucbvi(1.0)

@@ -78,6 +78,11 @@ class BlockRunner(Runner):
                 (None, 1, None, None, None, 1),
                 (1,),
             )  # fmt: skip
+        before, after = np.asarray(carry["played"]), np.asarray(progress.played)
+        if np.any((after == before) & (after < self.num_episodes)):
+            raise ValueError(
+                f"learner {self.rules.name!r}: next_block gives no arm any episodes; accepted: at least one arm with some"
+            )
         return progress._asdict()
 
     def episodes_done(self, carry: Carry) -> int:

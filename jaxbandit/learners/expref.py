@@ -187,8 +187,8 @@ def _checked(name: str, value: Any) -> Any:
     array = np.asarray(value, np.float64)
     if not np.all(array > 0) or (name == "ratio" and not np.all(array < 1)):
         raise ValueError(f"{name}: {value}; accepted: numbers {'between 0 and 1' if name == 'ratio' else 'above 0'}")
-    if name == "num_phases" and not np.all(array <= MAX_PHASES):
-        raise ValueError(f"num_phases: {value}; accepted: 1..{MAX_PHASES}")
+    if name == "num_phases" and not np.all((array <= MAX_PHASES) & (array == np.floor(array))):
+        raise ValueError(f"num_phases: {value}; accepted: whole numbers, 1..{MAX_PHASES}")
     return value
 
 

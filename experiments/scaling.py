@@ -72,9 +72,9 @@ class Shape(NamedTuple):
 
 SHAPES = (
     Shape(False, 2, 2, 3), Shape(False, 3, 2, 2), Shape(False, 4, 2, 2),
-    Shape(True, 2, 1, 3), Shape(True, 4, 1, 2), Shape(True, 3, 2, 2),
+    Shape(True, 2, 1, 3), Shape(True, 3, 2, 2), Shape(True, 3, 3, 2),
 )  # fmt: skip
-MORE_SHAPES = (Shape(False, 2, 2, 2), Shape(False, 3, 2, 3), Shape(True, 4, 1, 3), Shape(True, 4, 2, 2))
+MORE_SHAPES = (Shape(False, 2, 2, 2), Shape(False, 3, 2, 3), Shape(True, 4, 1, 2), Shape(True, 4, 2, 2))
 
 
 def exact(name: str, **parameters: Any) -> MDP:

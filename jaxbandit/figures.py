@@ -84,7 +84,10 @@ def styles(names: Sequence[str]) -> dict[str, Style]:
         else:
             (color, line), variant = _KNOWN[base], used[base]
             used[base] += 1
-        chosen[name] = Style(_tone(color, variant), _LINES[(line + variant) % len(_LINES)])
+        style = _LINES[(line + variant) % len(_LINES)]
+        taken = [other.line for other in chosen.values()]
+        free = [one for one in (style, *_LINES[3:], *_LINES) if one not in taken]
+        chosen[name] = Style(_tone(color, variant), free[0] if free else style)
     return {name: chosen[name] for name in names}
 
 

@@ -215,3 +215,15 @@ def test_errors():
         make_runner("episodes", jb.make_learner("uniform"), stack(general()), keys, 2**31, points)
     with pytest.raises(ValueError, match="keys: 1 seeds; accepted: a multiple of the 2 devices"):
         make_runner("episodes", jb.make_learner("uniform"), stack(general()), keys, 10, points, devices=[None, None])
+
+
+def test_equal_mdps_share_tables():
+    one, other = (
+        jb.make_instance("prophet-random", key=jax.random.key(seed), horizon=2, capacity=1, num_values=3) for seed in (1, 2)
+    )
+    stacked = stack(one, other, one, other)
+    assert episodes.first_alike(stacked).tolist() == [0, 1, 0, 1]
+    world = episodes.make_world(stacked)
+    size = one.prob.size
+    assert world.base.tolist() == [[0], [size], [0], [size]]
+    assert world.next_level[world.origin].tolist() == [[1]] * 4

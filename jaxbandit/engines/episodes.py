@@ -60,17 +60,26 @@ def make_world(mdps: MDP) -> World:
         exact = jax.tree.map(lambda x: jnp.asarray(np.asarray(x, np.float64 if _real(x) else np.int32)), mdps)
         gap, transition = (np.asarray(x) for x in exact_tables(exact))
     lanes_last = partial(np.moveaxis, source=0, destination=-1)
+    first = first_alike(mdps)[:, None]  # groups with the same MDP share its tables, and so the cache
     tables = World(
         alias_tables(prob).ravel(),
         np.asarray(mdps.reward, np.float32).ravel(),
         np.concatenate([np.asarray(mdps.next_level, np.int32).ravel(), np.asarray(mdps.start, np.int32)]),
         np.asarray(mdps.start, np.int32)[:, None],
-        np.arange(len(prob), dtype=np.int32)[:, None] * np.int32(prob[0].size),
-        np.arange(len(prob), dtype=np.int32)[:, None] + np.int32(prob.size),
+        first * np.int32(prob[0].size),
+        first + np.int32(prob.size),
         lanes_last(gap.astype(np.float32))[:, 1:, ..., None],
         lanes_last(transition.astype(np.float32))[:, 1:, :, 1:, ..., None],
     )
     return jax.tree.map(jnp.asarray, tables)
+
+
+def first_alike(mdps: MDP) -> np.ndarray:
+    """For each of G stacked MDPs the first one that is the same, int32 [G]."""
+    known: dict[bytes, int] = {}
+    parts = [np.asarray(x) for x in (mdps.prob, mdps.reward, mdps.next_level, mdps.start)]
+    found = [known.setdefault(b"".join(part[g].tobytes() for part in parts), g) for g in range(len(parts[0]))]
+    return np.asarray(found, np.int32)
 
 
 def alias_tables(prob: np.ndarray) -> np.ndarray:

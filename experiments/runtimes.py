@@ -50,7 +50,7 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
         for h, a in sizes
         for k in CAPACITIES
     }
-    episodes = options.choose_episodes(50_000, full=500_000)
+    episodes = options.choose_episodes(50_000, full=100_000)
     learners = {name: jb.make_learner(key) for name, key in NAMES.items()}
     in_blocks = {name: learner for name, learner in learners.items() if learner.blocks is not None}
     common = {"instances": instances, "record": jb.record.linear(10)}
@@ -63,7 +63,7 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
     }
     return {
         f"{way}-{repetition}": {**common, **arguments, "seed": options.seed + repetition}
-        for repetition in range(options.choose_seeds(3, full=5))
+        for repetition in range(options.choose_seeds(3, full=3))
         for way, arguments in ways.items()
     }
 

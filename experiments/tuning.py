@@ -2,8 +2,8 @@
 
 Each learner gets the same number of settings, and every setting the same instances, seeds and episodes.
 The instances are I2 draws that no other experiment uses; the setting of lowest mean regret over them is
-checked on further draws, beside the shipped preset, which is one of the settings. The T of the presets is
-2,000,000 (--full); at the T of a quick run another setting may be best.
+checked on further draws, beside the shipped preset, which is what --full chose (T = 2,000,000); at the T of
+a quick run another setting may be best.
 
     ExpRef, OrderedExpRef   3 first accuracies x 3 thresholds x 3 numbers of phases or exploration scales
     UCB-VI                  27 bonus scales
@@ -36,6 +36,13 @@ LEARNERS = {
     "UCB-VI": ("ucbvi", "practical"),
 }
 """Name -> learner and preset; OrderedExpRef is also tuned with the exploration of the paper left alone."""
+CENTRES: dict[str, dict[str, float]] = {
+    "ExpRef": {"first_epsilon": 0.213, "threshold": 0.064, "num_phases": 4},
+    "OrderedExpRef": {"first_epsilon": 0.204, "threshold": 0.055, "exploration_scale": 2.5},
+    PAPER_EXPLORATION: {"first_epsilon": 0.235, "threshold": 0.069, "num_phases": 6},
+    "UCB-VI": {"bonus_scale": 0.25},
+}
+"""Where the search starts: values that an earlier, coarser search had found."""
 
 
 def make(learner: str, **parameters: Any) -> Any:
@@ -47,29 +54,19 @@ def make(learner: str, **parameters: Any) -> Any:
 
 
 def settings(learner: str) -> dict[str, list[float]]:
-    """The values tried for a learner, 27 combinations around its practical preset (which is among them).
+    """The values tried for a learner, 27 combinations around its centre.
 
     Example:
         >>> {name: len(values) for name, values in settings("OrderedExpRef").items()}
         {'first_epsilon': 3, 'threshold': 3, 'exploration_scale': 3}
     """
-    preset = make(learner).params
+    centre = CENTRES[learner]
     if learner == "UCB-VI":
-        scales = float(preset["bonus_scale"]) * 2.0 ** np.linspace(-4.5, 2, 27)
-        return {"bonus_scale": sorted(_nearest_replaced(scales, float(preset["bonus_scale"])))}
-    tried = {
-        name: [float(preset[name]) * factor for factor in FACTORS] for name in ("first_epsilon", "threshold")
-    }
+        return {"bonus_scale": (centre["bonus_scale"] * 2.0 ** np.linspace(-4.5, 2, 27)).tolist()}
+    tried = {name: [centre[name] * factor for factor in FACTORS] for name in ("first_epsilon", "threshold")}
     if learner != "OrderedExpRef":
-        return {**tried, "num_phases": [float(preset["num_phases"]) + step for step in (-1, 0, 1)]}
-    return {**tried, "exploration_scale": [float(preset["exploration_scale"]) * f for f in (0.5, 1.0, 2.0)]}
-
-
-def _nearest_replaced(values: np.ndarray, exact: float) -> list[float]:
-    """The values with the one nearest to ``exact`` set to it."""
-    changed = values.copy()
-    changed[np.argmin(np.abs(values - exact))] = exact
-    return changed.tolist()
+        return {**tried, "num_phases": [centre["num_phases"] + step for step in (-1, 0, 1)]}
+    return {**tried, "exploration_scale": [centre["exploration_scale"] * f for f in (0.5, 1.0, 2.0)]}
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any] | Callable[[dict[str, Dataset]], dict[str, Any]]]:

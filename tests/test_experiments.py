@@ -122,7 +122,7 @@ def test_tuning_instances_are_not_the_reported_ones_and_budgets_are_equal():
 
 def test_tuning_chooses_the_lowest_mean():
     datasets = make_up_all(tuning.EXPERIMENT, Options(seeds=4))
-    # The made-up regret is lowest in the middle of each grid, which is the preset for the block learners.
+    # The made-up regret is lowest in the middle of each grid.
     assert tuning.chosen(datasets["training"], "ExpRef") == pytest.approx(
         {"first_epsilon": 0.213, "threshold": 0.064, "num_phases": 4}
     )

@@ -86,11 +86,11 @@ def test_presets():
             params = jb.make_learner(name, preset=preset).params
             assert {key: float(params[key]) for key in values} == values
     practical = schedule(preset="practical", num_episodes=2_000_000)
-    np.testing.assert_allclose(practical[0], [0.213, 0.1506, 0.1065, 0.0753], atol=1e-4)
-    assert practical[1] == [320.0, 640.0, 1280.0, 2559.0]
+    np.testing.assert_allclose(practical[0], [0.2982, 0.2109, 0.1491, 0.1054, 0.0746], atol=1e-4)
+    assert practical[1] == [164.0, 327.0, 653.0, 1306.0, 2611.0]
     overruled = jb.make_learner("expref", preset="practical", threshold=0.1).params
     assert float(overruled["threshold"]) == 0.1
-    assert float(overruled["first_epsilon"]) == 0.213
+    assert float(overruled["first_epsilon"]) == 0.2982
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,8 @@ def test_average_regret_falls_with_the_practical_preset(name):
     """Most seeds commit to an optimal policy, and their average regret goes to zero.
 
     The preset gives the guarantee up: its thresholds are below the noise of the arms' means, so some seeds drop a*,
-    ever fewer as T grows. The shares measured are 14 % at T = 1e4 and 1.5 % at 1e10, where 3 % is 10 standard errors away.
+    ever fewer as T grows. The shares measured are 23 % (ExpRef) and 15 % (OrderedExpRef) at T = 1e4, 5.5 % and 2.8 % at 1e10,
+    where 9 % is 7 standard errors away.
     """
     learner = jb.make_learner(name, preset="practical")
     median, mean, lost = [], [], []
@@ -207,9 +208,9 @@ def test_average_regret_falls_with_the_practical_preset(name):
         median.append(np.median(average))
         mean.append(np.mean(average))
         lost.append(np.mean(results["final_gap"][0] > 0))
-    assert median[0] > 0.02
+    assert median[0] > 0.01
     assert median[1] < 1e-4
     assert median[2] < 1e-7
-    assert mean[0] > 10 * mean[1] > 20 * mean[2]
+    assert mean[0] > 4 * mean[1] > 6 * mean[2]
     assert lost[0] > lost[1] > lost[2]
-    assert lost[2] < 0.03
+    assert lost[2] < 0.09

@@ -35,17 +35,17 @@ PRESETS: dict[str, dict[str, dict[str, float]]] = {
     "expref": {
         "theory": {},
         "practical": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.213, "ratio": 0.5**0.5, "num_phases": 4, "threshold": 0.064,
+            "episodes_scale": 1 / 12, "first_epsilon": 0.2982, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.064,
         },
     },
     "ordered-expref": {
         "theory": {},
         "practical": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.204, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.055,
+            "episodes_scale": 1 / 12, "first_epsilon": 0.204, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.0385,
             "exploration_scale": 2.5,
         },
         "practical-paper-exploration": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.235, "ratio": 0.5**0.5, "num_phases": 6, "threshold": 0.069,
+            "episodes_scale": 1 / 12, "first_epsilon": 0.329, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.069,
             "exploration_scale": 0.5,
         },
     },

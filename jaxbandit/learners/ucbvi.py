@@ -38,7 +38,7 @@ from jaxbandit.fusion import separate
 from jaxbandit.learners.base import Array, Learner, Problem
 from jaxbandit.learners.checks import choice, number
 
-PRESETS = {"theory": 1.0, "practical": 0.25}
+PRESETS = {"theory": 1.0, "practical": 2.0**-6}
 LONGEST_UNROLLED = 32
 """Horizons up to this are planned without a loop: about a fifth faster, for a second more of compilation."""
 FRACTION_BITS = 30
@@ -80,12 +80,12 @@ def ucbvi(
         bonus_scale: c >= 0; 1 if neither it nor a preset is given.
         monotone: take the min with the Q of the episode before.
         bonus: "hoeffding" or "bernstein".
-        preset: "theory" (c = 1) or "practical" (c = 0.25, no guarantee); ``bonus_scale`` overrides it.
+        preset: "theory" (c = 1) or "practical" (c = 1/64, no guarantee); ``bonus_scale`` overrides it.
 
     Example:
         >>> learner = ucbvi(preset="practical")
         >>> learner.feedback, float(learner.params["bonus_scale"])
-        ('semi-bandit', 0.25)
+        ('semi-bandit', 0.015625)
     """
     choice("preset", preset, (None, *PRESETS))
     if bonus_scale is None:

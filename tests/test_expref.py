@@ -197,8 +197,8 @@ def test_average_regret_falls_with_the_practical_preset(name):
     """Most seeds commit to an optimal policy, and their average regret goes to zero.
 
     The preset gives the guarantee up: its thresholds are below the noise of the arms' means, so some seeds drop a*,
-    ever fewer as T grows. The shares measured are 23 % (ExpRef) and 15 % (OrderedExpRef) at T = 1e4, 5.5 % and 2.8 % at 1e10,
-    where 9 % is 7 standard errors away.
+    ever fewer as T grows. The shares measured are 23 % (ExpRef) and 15 % (OrderedExpRef) at T = 1e4, 5.5 %
+    and 2.8 % at 1e10, where 9 % is 7 standard errors away.
     """
     learner = jb.make_learner(name, preset="practical")
     median, mean, lost = [], [], []

@@ -152,7 +152,23 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 
     both = {f"{constants} constants": joined(datasets, constants) for constants in CONSTANTS}
     verdict = claims_about_regret({constants: joined(datasets, constants) for constants in CONSTANTS})
-    return {"final_regret.txt": final_table(both), "claims.md": verdict}
+    return {"final_regret.txt": final_table(both), "claims.md": verdict, "summary.md": summary(datasets)}
+
+
+def summary(datasets: dict[str, Dataset]) -> str:
+    """All final regrets on one page: a row per panel, a column per learner, in thousands."""
+    from jaxbandit import stats
+    from jaxbandit.report import markdown_table
+
+    columns: dict[str, dict[str, str]] = {}
+    for constants in CONSTANTS:
+        for row in stats.final_table(joined(datasets, constants)):
+            cell = f"{row.mean / 1000:.3g} ± {(row.high - row.low) / 2000:.2g}"
+            columns.setdefault(labelled(row.learner, constants), {})[row.family] = cell
+    panels = list(next(iter(columns.values())))
+    rows = [[name, *(column.get(name, "") for column in columns.values())] for name in panels]
+    note = "Final regret in thousands, mean ± half of the 95 % t-interval over seeds (I1) or instances (I2)."
+    return f"{note}\n\n{markdown_table(['panel', *columns], rows)}"
 
 
 EXPERIMENT = Experiment("prophet", __doc__, sweeps, figures, tables)

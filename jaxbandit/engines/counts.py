@@ -142,8 +142,8 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[A
     none, no_key = jnp.zeros(W, jnp.int32), jnp.zeros(W, jnp.uint32)
     nobody = Work(jnp.full(W, N, jnp.int32), none, none, none, none, (no_key, no_key))
     carry = (jnp.int32(0), nobody, begin(nobody, jnp.zeros(W)), jnp.zeros(N))
-    _, *last = jax.lax.while_loop(unfinished, round_, carry)
-    return hand_in(*last).reshape(G, S, B)
+    _, work, p, totals = jax.lax.while_loop(unfinished, round_, carry)
+    return hand_in(work, p, totals).reshape(G, S, B)
 
 
 @cache

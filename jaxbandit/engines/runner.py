@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -31,7 +32,9 @@ from jaxbandit.mdp import MDP
 Array = Any
 Carry = dict[str, Any]
 
-_COMPILED: dict[Any, Any] = {}
+KEPT = 24
+"""Programs that are kept: those of finished batches would fill the memory of a long sweep."""
+_COMPILED: OrderedDict[Any, Any] = OrderedDict()
 
 
 class Runner(ABC):
@@ -110,6 +113,9 @@ class Runner(ABC):
             began = time.perf_counter()
             _COMPILED[identity] = self._compile(function, args, in_lanes, out_lanes)
             self.compile_seconds += time.perf_counter() - began
+        _COMPILED.move_to_end(identity)
+        while len(_COMPILED) > KEPT:
+            _COMPILED.popitem(last=False)
         began = time.perf_counter()
         result = jax.block_until_ready(_COMPILED[identity](*args))
         self.run_seconds += time.perf_counter() - began

@@ -36,7 +36,7 @@ class Bench:
     """Measure speed beside Numba, NumPy and rlberry-scool (if installed); needs the extra `bench`."""
 
     quick: bool = False
-    """Two of the six configurations and fewer episodes: about two minutes instead of ten."""
+    """Two of the six configurations and fewer episodes: about four minutes instead of twelve."""
     scaling: bool = False
     """Measure instead how the cost grows with lanes, H, k, A and T."""
     one_core: bool = False

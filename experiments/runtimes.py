@@ -41,19 +41,21 @@ WAYS = ("alone", "together", "blocks")
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
-    """One sweep per way and repetition; repetitions differ in their root seed."""
+    """One sweep per size, way and repetition; repetitions differ in their root seed and share compilations."""
     import jaxbandit as jb
 
     sizes = [(h, a) for a in (4, 5) for h in (15, 20)] if options.full else [(15, 4)]
     instances = {
-        f"H = {h}, k = {k}, A = {a}": jb.make_instance("prophet-uniform", horizon=h, capacity=k, num_values=a)
+        (h, a): {
+            f"H = {h}, k = {k}, A = {a}": jb.make_instance("prophet-uniform", horizon=h, capacity=k, num_values=a)
+            for k in CAPACITIES
+        }
         for h, a in sizes
-        for k in CAPACITIES
     }
     episodes = options.choose_episodes(50_000, full=100_000)
     learners = {name: jb.make_learner(key) for name, key in NAMES.items()}
     in_blocks = {name: learner for name, learner in learners.items() if learner.blocks is not None}
-    common = {"instances": instances, "record": jb.record.linear(10)}
+    common = {"record": jb.record.linear(10)}
     simulated: dict[str, Any] = {"learners": learners, "engine": "episodes"}
     single = {"num_seeds": 1, "devices": 1}
     ways = {
@@ -62,9 +64,12 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
         "blocks": {"learners": in_blocks, "engine": "blocks", **single, "num_episodes": NUM_EPISODES},
     }
     return {
-        f"{way}-{repetition}": {**common, **arguments, "seed": options.seed + repetition}
-        for repetition in range(options.choose_seeds(3, full=3))
+        f"{way}-H{h}-A{a}-{repetition}": {
+            **common, **arguments, "instances": instances[h, a], "seed": options.seed + repetition
+        }
+        for h, a in sizes
         for way, arguments in ways.items()
+        for repetition in range(options.choose_seeds(3, full=3))
     }
 
 
@@ -81,7 +86,8 @@ def times(datasets: dict[str, Dataset], way: str, learner: str, instance: str) -
     """The timings of a learner on an instance; None if this way has none (UCB-VI has no block form)."""
     runs, compiles = [], []
     for label, dataset in datasets.items():
-        if label.split("/")[-1].startswith(f"{way}-") and learner in dataset["learner"].values:
+        here = learner in dataset["learner"].values and instance in dataset["instance"].values
+        if here and label.split("/")[-1].startswith(f"{way}-"):
             cell = dataset.sel(learner=learner, instance=instance)
             scale = NUM_EPISODES / int(dataset["episode"].values[-1]) / dataset.sizes["seed"]
             runs.append(float(cell["run_seconds"]) * scale)
@@ -140,7 +146,7 @@ def _note(datasets: dict[str, Dataset]) -> str:
     by_way = {label.split("-")[0]: dataset for label, dataset in datasets.items()}
     lengths = {way: int(dataset["episode"].values[-1]) for way, dataset in by_way.items()}
     measured = ", ".join(f"{way} on {length:,} episodes" for way, length in lengths.items())
-    number = sum(label.startswith("alone-") for label in datasets)
+    number = len({label.split("-")[-1] for label in datasets})
     return (
         f"Seconds per seed for T = {NUM_EPISODES:,} (mean and 95 % t-interval over {number} repetitions), "
         f"compiling apart (longest, once per process). Measured: {measured}, and scaled; "

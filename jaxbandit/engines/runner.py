@@ -32,7 +32,7 @@ from jaxbandit.mdp import MDP
 Array = Any
 Carry = dict[str, Any]
 
-KEPT = 24
+KEPT = 12
 """Programs that are kept: those of finished batches would fill the memory of a long sweep."""
 _COMPILED: OrderedDict[Any, Any] = OrderedDict()
 

@@ -93,6 +93,19 @@ def exact(name: str, **parameters: Any) -> MDP:
         return jax.tree.map(np.asarray, jb.make_instance(name, **parameters))
 
 
+def last_unit(horizon: int, capacity: int) -> float:
+    """What the k-th unit of capacity is worth after X_1: the probability of at least k ones.
+
+    Example:
+        >>> last_unit(horizon=3, capacity=1)
+        0.4375
+    """
+    from scipy.stats import binom
+
+    after = horizon - 1
+    return float(1 - binom.cdf(capacity - 1, after, 1 / (2 * after)))
+
+
 def tied_prophet(horizon: int, capacity: int, num_values: int, gap: float) -> MDP:
     """Prophet problem in which taking the certain X_1 beats waiting by ``gap`` (of the normalised reward).
 
@@ -105,14 +118,12 @@ def tied_prophet(horizon: int, capacity: int, num_values: int, gap: float) -> MD
         >>> [round(float(x), 6) for x in jb.gaps(mdp)[0, 1]]
         [0.0, 0.25]
     """
-    from scipy.stats import binom
-
     after = horizon - 1
     chance = 1 / (2 * after)
-    marginal = 1 - binom.cdf(capacity - 1, after, chance)  # P(at least k ones): what the k-th unit is worth
-    worth = marginal + capacity * gap
+    worth = last_unit(horizon, capacity) + capacity * gap
     if not 0 < worth <= 1:
-        raise ValueError(f"gap: {gap}; accepted: above 0, at most {(1 - marginal) / capacity:.4g}")
+        most = (1 - last_unit(horizon, capacity)) / capacity
+        raise ValueError(f"gap: {gap}; accepted: above 0, at most {most:.4g}")
     steps = np.linspace(0, 1, num_values)  # values in between never occur: as thresholds they do what 0 does
     values = np.stack([worth * steps] + [steps] * after)
     probabilities = np.zeros((horizon, num_values))
@@ -132,7 +143,10 @@ def gaps_of(shape: Shape, learner: str) -> np.ndarray:
 
     table = theory.thresholds(shape.horizon, shape.width, shape.num_actions, learner == "OrderedExpRef")
     gaps = 0.95 * table[0, shape.width] * 2.0 ** -np.arange(60)
-    return gaps[(gaps >= SMALLEST_GAP) & (gaps <= LARGEST_GAP)]
+    largest = LARGEST_GAP
+    if shape.ordered:
+        largest = min(largest, (1 - last_unit(shape.horizon, shape.width)) / shape.width)
+    return gaps[(gaps >= SMALLEST_GAP) & (gaps <= largest)]
 
 
 def instances_of(shape: Shape, learner: str) -> dict[str, MDP]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jaxbandit.plots import Drawn
 
 LONGEST = 10**13
+MIN_FITTED = 4
 SMALLEST_GAP, LARGEST_GAP = 2.0**-19, 0.45
 FIXED = "fixed"
 """Name of the fixed instance in every sweep; the others are named by their gap."""
@@ -237,6 +238,11 @@ class WorstCase(NamedTuple):
     reference: float
     """The same fit to sqrt(T ln T)."""
 
+    @property
+    def settled(self) -> bool:
+        """Whether enough T (two decades) lie beyond the linear beginning for the slope to mean something."""
+        return int(self.fitted.sum()) >= MIN_FITTED
+
 
 def worst_case(ds: Dataset, learner: str) -> WorstCase:
     """The largest mean regret over the instances of ``ds``, at every T of its parameter grid."""
@@ -308,6 +314,9 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     for shape, cases in worst_cases(datasets).items():
         for name, case in cases.items():
             upper = bounds_of(shape, name, case.horizons)["upper"][-1] / case.regret[-1]
+            if not case.settled:
+                lines.append(f"| {shape.title} | {name} | still linear | | | | | {upper:.3g} |")
+                continue
             lines.append(
                 f"| {shape.title} | {name} | {case.horizons[case.fitted][0]:.2g} | {case.slope:.3f} "
                 f"| {case.seeds[0]:.3f} to {case.seeds[1]:.3f} | {case.steps[0]:.3f} to {case.steps[1]:.3f} "

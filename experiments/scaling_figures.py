@@ -139,13 +139,15 @@ def draw_worst(cases: Mapping[Shape, Mapping[str, WorstCase]]) -> Drawn:
             before = case.horizons <= case.horizons[case.fitted][0]
             ax.plot(case.horizons[before], case.regret[before], lw=0.6, color=color, alpha=0.6)
             x = case.horizons[case.fitted]
-            middle = np.exp(np.mean(np.log(case.regret[case.fitted]) - case.slope * np.log(x)))
-            ax.plot(x, middle * x**case.slope, color=color, lw=1, ls=style[name].line)
+            if case.settled:
+                middle = np.exp(np.mean(np.log(case.regret[case.fitted]) - case.slope * np.log(x)))
+                ax.plot(x, middle * x**case.slope, color=color, lw=1, ls=style[name].line)
             for kind, bound in bounds_of(shape, name, case.horizons).items():
                 ax.plot(case.horizons, bound, lw=0.9, ls=(0, (1, 1.2)), color=color if kind == "upper" else GREY)
                 tops.append(bound)
             wide = max(case.slope - case.steps[0], case.slope - case.seeds[0])
-            texts.append((f"{name}: slope {case.slope:.2f} ± {wide:.2f}", color))
+            shown = f"slope {case.slope:.2f} ± {wide:.2f}" if case.settled else "still linear, no slope"
+            texts.append((f"{name}: {shown}", color))
         values = np.concatenate([np.concatenate([c.regret for c in learners.values()]), *tops])
         plain_axes(ax)
         first = next(iter(learners.values()))

@@ -394,7 +394,7 @@ def test_family_draws_do_not_depend_on_the_count():
 def test_lane_keys_are_the_documented_ones():
     import zlib
 
-    keys = running.lane_keys(3, [("I1", 0), ("I2/0", 4)], [0, 9])
+    keys = running.lane_keys(3, [("U", "I1", 0), ("U", "I2/0", 4)], [0, 9])
     name = np.uint32(zlib.crc32(b"I2/0"))
     expected = jax.random.fold_in(jax.random.fold_in(jax.random.key(3), name), 9)
     assert (jax.random.key_data(keys[1, 1]) == jax.random.key_data(expected)).all()

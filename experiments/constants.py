@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jaxbandit.plots import Drawn
 
-BONUS_SCALES = (0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
+BONUS_SCALES = (1 / 64, 1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1.0, 2.0)
 SIZE = (15, 2)
 """(H, k)."""
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["SweepInterrupted", "family", "grid", "sweep"]
 
 PROBE_CHUNK = 32
-NUMBERS = 2
+NUMBERS = 3
 """To be raised with every change of an engine that changes its numbers: checkpoints of the old ones are refused."""
 ENGINES = ("auto", "episodes", "blocks")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.engines import blocks, outcomes
+from jaxbandit.engines import blocks, codes, outcomes
 from jaxbandit.engines.compat import x64
 from jaxbandit.engines.threefry import key_words
 
@@ -217,14 +217,65 @@ def test_pools_keep_mean_and_variance(policy, n):
     assert abs(np.mean(z**2) - 1) < 5 * np.std(z**2) / z.size**0.5
 
 
+@pytest.mark.parametrize("policy", ["same", "thresholds", "mixed", "one level"])
+@pytest.mark.parametrize("n", [1, 5, 10**4, 10**9])
+def test_standing_pools_keep_mean_and_variance(policy, n):
+    """Values of one distribution in all stages but the fourth: rewards wait for stages that pay by the same law.
+
+    Arms: the policy itself, and two whose own stage breaks the law, for some levels or for all. An own stage at
+    either end, and few episodes, so that many arms end early with rewards still to be drawn.
+    """
+    values, chances = np.array([[0.0, 1.0, 3.0]] * 6), np.array([[0.25, 0.25, 0.5]] * 6)
+    values[3], chances[3] = [0.0, 2.0, 2.5], [0.5, 0.25, 0.25]
+    mdp = jb.make_instance("prophet", values=values, probabilities=chances, capacity=1 if policy == "one level" else 2)
+    levels = mdp.width + 1
+    rows = np.broadcast_to(random_rows((1, 1, 3), 3), (6, levels, 3)).copy()
+    if policy == "thresholds":
+        rows = np.eye(3)[np.minimum(np.arange(6)[:, None] // 2, np.arange(levels)[None])]
+    elif policy == "mixed":
+        rows[4:] = np.eye(3)[0]
+    for stage in (0, 2, 5):
+        own = np.stack(
+            [rows[stage], np.where(np.arange(levels)[:, None] == 1, np.eye(3)[0], rows[stage]), np.eye(3)[[0] * levels]]
+        )
+        block = blocks.Blocks(rows, np.int32(stage), own, np.ones(3))
+        sums = totals(mdp, block, n, seed=n % 83 + stage, num_outcomes=3)
+        for b in range(3):
+            mean, variance = moments(mdp, compose(block, b))
+            z = (sums[:, b] - n * mean) / np.sqrt(n * variance)
+            # Two z-tests at 5 standard errors in each of 144 cases: false-alarm rate 2e-4 in all.
+            assert abs(z.mean()) < 5 / z.size**0.5
+            assert abs(np.mean(z**2) - 1) < 5 * np.std(z**2) / z.size**0.5
+
+
+def test_pools_stand_where_the_law_does():
+    """Shared rows: stages 1 to 3 pay alike, but the arms' own is the third; the arm's row: only its second pool goes on."""
+    values, chances = np.array([[0.0, 1.0, 3.0]] * 4), np.array([[0.25, 0.25, 0.5]] * 4)
+    chances[3] = [0.5, 0.25, 0.25]
+    chances[3, 1:] = [0.2, 0.3]
+    mdp = jb.make_instance("prophet", values=values, probabilities=chances, capacity=2)
+    policy = np.broadcast_to(np.eye(3)[0], (4, 3, 3)).copy()
+    own = policy[1].copy()
+    own[1] = np.eye(3)[1]
+    with x64():
+        merged = jax.tree.map(jnp.asarray, blocks.merge_outcomes(stack(mdp)))
+        block = blocks.Blocks(policy, np.int32(1), own[None], np.ones(1))
+        tables = codes.make_tables(merged, jax.tree.map(lambda x: jnp.asarray(x)[None, None], block))
+        bits = np.asarray(codes.standing(tables.code)).reshape(5, -1)
+    assert (bits == bits[:, :1]).all()
+    assert bits[:, 0].tolist()[:3] == [0, 3, 0]  # before the arms' own: none; then both; then the law changes
+    assert bits[4, 0] == 2
+
+
 def test_splits():
     weights = np.array([[0.2, 0.3, 0.0, 0.5], [0.0, 1.0, 0.0, 0.0], [0.1, 0.65, 0.0, 0.25]])
     with x64():
-        chance, following = blocks.splits(jnp.asarray(weights))
+        chance, following, certain = blocks.splits(jnp.asarray(weights))
     np.testing.assert_allclose(chance, [[0.2, 0.375, 0, 1], [0, 1, 0, 0], [0.1, 0.65 / 0.9, 0, 1]])
     assert (np.asarray(chance)[[0, 1, 2], [3, 1, 3]] == 1).all()  # exactly: nothing is left over
     assert np.asarray(following)[0, :3].tolist() == [1, 3, 3]
     assert np.asarray(following)[1, 0] == 1
+    assert certain.tolist() == [[False, True, True, False], [True, False, False, False], [False, True, True, False]]
 
 
 def test_pools_of_one_law_are_one():

@@ -54,7 +54,7 @@ def attempt(n: jax.Array, p: jax.Array, u: jax.Array, v: jax.Array) -> tuple[jax
     # Inversion: below 1 the target places the proposal, above it v does, and what is left of the target decides.
     target = u * (1 + _TAIL_MASS)
     none = n * _log1p(-small)
-    listed = _inverse(n, small, none, target)
+    listed = jax.lax.cond(jnp.all(large), lambda *_: jnp.zeros_like(n), _inverse, n, small, none, target)
     far = target >= 1
     x = jnp.where(large, shifted, jnp.where(far, _LISTED + jnp.floor(_TAIL * v), listed))
     inside = (x >= 0) & (x <= n)

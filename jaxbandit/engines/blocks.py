@@ -36,7 +36,7 @@ def arm_regrets(gap: Array, transition: Array, start: Array, blocks: Blocks) -> 
     """Exact regret per episode of every arm of one lane, float64 [B], from one pass forward and one backward."""
     H, levels = gap.shape[:2]
     cost = jnp.sum(blocks.policy * gap, axis=-1)
-    move = jnp.sum(blocks.policy[..., None] * transition, axis=2)
+    move = sum(blocks.policy[:, :, a, None] * transition[:, :, a] for a in range(gap.shape[2]))
 
     def forward(visits, x):
         cost, move = x

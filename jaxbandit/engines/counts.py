@@ -7,8 +7,8 @@ regret of an arm is n times an exactly known number, so nothing else is needed.
 
 Arms are pushed side by side, W at a time, each at its own pace: an arm whose rejection sampler needs another attempt
 (`binomial.attempt`) does not hold up the others, outcomes of probability 0, splits that are certain and states that
-nobody reaches are passed over, and every few steps the finished arms make room for the next ones. Everything is float64
-(whole numbers are exact to 2^53) and needs x64.
+nobody reaches are passed over, pools that go on unchanged in the next stage wait for it, and every few steps the finished
+arms make room for the next ones. Everything is float64 (whole numbers are exact to 2^53) and needs x64.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines import binomial
-from jaxbandit.engines.outcomes import Outcomes, merge_pools, splits
+from jaxbandit.engines import binomial, codes
+from jaxbandit.engines.codes import word_type
+from jaxbandit.engines.outcomes import Outcomes
 from jaxbandit.engines.threefry import fold_in, threefry, unit_float64
 from jaxbandit.fusion import separate
 from jaxbandit.learners.base import Blocks
@@ -43,7 +44,7 @@ class Push(NamedTuple):
     left: Array
     """float64 [W]: episodes in the state not yet assigned to an outcome."""
     pools: Array
-    """float64 [P, W]: episodes whose rewards of this stage are yet to be drawn."""
+    """float64 [P, W]: episodes whose rewards of this stage, or of the stages just before it, are yet to be drawn."""
     here: Array
     """float64 [k, W]: episodes at each level of the stage, from 1 on."""
     there: Array
@@ -85,8 +86,7 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[A
     _, H, X, _, U = outcomes.prob.shape
     P, N = outcomes.kind.shape[-1], G * S * B
     W = min(WORKERS, N)
-    chance, code = _tables(outcomes, blocks)
-    reward = outcomes.reward.reshape(-1)
+    tables = codes.make_tables(outcomes, blocks)
     number = episodes.reshape(-1)
     # Arms without episodes are left out: the others come first.
     queue = jnp.argsort(number == 0, stable=True).astype(jnp.int32)
@@ -103,7 +103,7 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[A
         level = _look(outcomes.start, work.group // H) + P
         real, none = jnp.zeros(W), jnp.zeros(W, jnp.int32)
         levels = jnp.zeros((X - 1 - P, W))
-        off = jnp.zeros(W, _bits(X))
+        off = jnp.zeros(W, word_type(X))
         stage = jnp.where(n > 0, 0, H).astype(jnp.int32)
         return Push(
             stage, level, none, n, jnp.zeros((P, W)), levels, levels, off, off, real, real - 1, jnp.zeros(W, jnp.uint32)
@@ -132,7 +132,7 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: tuple[A
 
     def round_(carry):
         taken, work, p, totals = replace(carry)
-        p = jax.lax.fori_loop(0, STEPS, lambda _, p: step(chance, code, reward, work, p), p)
+        p = jax.lax.fori_loop(0, STEPS, lambda _, p: step(tables, work, p), p)
         return taken, work, p, totals
 
     def unfinished(carry):
@@ -152,7 +152,7 @@ def _machine(H: int, X: int, P: int, U: int) -> Callable[..., Push]:
 
     Parts that several others need are `separate`, and so computed once.
     """
-    bits = _bits(X)
+    bits = word_type(X)
 
     def place(work, stage, state, outcome):
         stage = jnp.minimum(stage, H - 1)
@@ -170,7 +170,7 @@ def _machine(H: int, X: int, P: int, U: int) -> Callable[..., Push]:
     @separate
     def finish(packed, left, drawn):
         """And how many to the following outcome, if that is certain."""
-        return jnp.where((drawn >= 0) & (_certain(packed) == 1), left - drawn, 0)
+        return jnp.where((drawn >= 0) & (codes.certain(packed) == 1), left - drawn, 0)
 
     @separate
     def fields(packed):
@@ -187,18 +187,23 @@ def _machine(H: int, X: int, P: int, U: int) -> Callable[..., Push]:
 
     @separate
     def wait(waiting, low, moved, rest):
-        return waiting | bit(_pool(low), moved) | bit(_rest_pool(low), rest)
+        return waiting | bit(codes.pool(low), moved) | bit(codes.rest_pool(low), rest)
 
     @separate
     def arrive(arrived, low, moved, rest):
-        return arrived | bit(_target(low), moved) | bit(_rest_target(low), rest)
+        return arrived | bit(codes.target(low), moved) | bit(codes.rest_target(low), rest)
 
     @separate
-    def choose(left, stage, waiting, arrived):
-        """-1: stay. Else the state to go on to (0: the arm is finished), plus 64 if it is one of the next stage."""
+    def choose(packed, left, stage, waiting, arrived):
+        """-1: stay. Else the state to go on to (0: the arm is finished), plus 64 if it is one of the next stage.
+
+        Levels come before pools, so pools are complete when their turn comes. Where nobody goes on, all are due.
+        """
         over = (left == 0) & (stage < H)
-        leave = waiting == 0
-        state = _top(jnp.where(leave, jnp.where(stage < H - 1, arrived, 0), waiting))
+        onward = jnp.where(stage < H - 1, arrived, 0)
+        due = jnp.where(onward == 0, waiting, waiting & ~(codes.standing(packed).astype(bits) << 1))
+        leave = due == 0
+        state = _top(jnp.where(leave, onward, due))
         return jnp.where(over, state + jnp.where(leave, 64, 0), -1).astype(jnp.int32)
 
     def join(counts, first, to, rest_to, moved, rest):
@@ -207,37 +212,39 @@ def _machine(H: int, X: int, P: int, U: int) -> Callable[..., Push]:
         counts = counts + jnp.where(index == to[None], moved[None], 0)
         return counts + jnp.where(index == rest_to[None], rest[None], 0)
 
-    def step(chance, code, reward, work, p):
-        packed = look_up(code, work, p.stage, p.state, p.outcome)
-        low, following = fields(packed), _following(packed)
+    def step(tables, work, p):
+        packed = look_up(tables.code, work, p.stage, p.state, p.outcome)
+        low, following = fields(packed), codes.following(packed)
         moved = move(p.drawn)
         rest = finish(packed, p.left, p.drawn)
         waiting, arrived = wait(p.waiting, low, moved, rest), arrive(p.arrived, low, moved, rest)
         remaining = p.left - moved - rest
-        go = choose(remaining, p.stage, waiting, arrived)
-        pools = join(p.pools, 1, _pool(low), _rest_pool(low), moved, rest)
-        there = join(p.there, P + 1, _target(low), _rest_target(low), moved, rest)
+        go = choose(packed, remaining, p.stage, waiting, arrived)
+        pools = join(p.pools, 1, codes.pool(low), codes.rest_pool(low), moved, rest)
+        there = join(p.there, P + 1, codes.target(low), codes.rest_target(low), moved, rest)
         over, leave, state = go >= 0, go >= 64, go & 63
         here = jnp.where(leave[None], there, p.here)
         left = jnp.where(over, _at(pools, here, state), remaining)
         outcome = jnp.where(p.drawn >= 0, following, p.outcome).astype(jnp.int32)
         stage = jnp.where(over & (state == 0), H, p.stage + leave.astype(jnp.int32)).astype(jnp.int32)
-        bare = jnp.where(leave, arrived, waiting)
+        bare = jnp.where(leave, arrived | waiting, waiting)
+        number = jnp.arange(1, P + 1, dtype=bits)[:, None]
+        gone = leave[None] & ((waiting[None] >> number) & 1 == 0)
         q = Push(
             stage,
             jnp.where(over, state, p.state),
             jnp.where(over, 0, outcome),
             left,
-            jnp.where(leave[None], 0, pools),
+            jnp.where(gone, 0, pools),
             here,
             jnp.where(leave[None], 0, there),
             jnp.where(over, bare & ~(jnp.ones_like(bare) << state.astype(bits)), waiting),
             jnp.where(leave, 0, arrived),
-            p.total + paid(reward, work, following, p.stage, p.state, p.outcome, moved, rest),
+            p.total + paid(tables.reward, work, following, p.stage, p.state, p.outcome, moved, rest),
             p.drawn,
             p.tries + jnp.uint32(1),
         )
-        chances = look_up(chance, work, q.stage, q.state, q.outcome)
+        chances = look_up(tables.chance, work, q.stage, q.state, q.outcome)
         return q._replace(drawn=_draw(work.key, q.tries, q.left, chances))
 
     return step
@@ -246,64 +253,15 @@ def _machine(H: int, X: int, P: int, U: int) -> Callable[..., Push]:
 def _draw(key: tuple[Array, Array], tries: Array, left: Array, chance: Array) -> jax.Array:
     """One attempt at the pending count of every arm: the count, or -1. Free of look-ups, so that it vectorises."""
     u, v = (_uniform(*key, tries * jnp.uint32(2) + jnp.uint32(word)) for word in (0, 1))
-    sure = (chance >= 1) | (chance <= 0)
-    accepted, x = binomial.attempt(jnp.maximum(left, 1), jnp.where(sure, 0.5, chance), u, v)
+    sure = (chance >= 1) | (chance <= 0) | (left == 0)
+    # Where nothing is drawn: an n that calls for nothing but what most others need anyway.
+    accepted, x = binomial.attempt(jnp.where(sure, 100.0, left), jnp.where(sure, 0.5, chance), u, v)
     return jnp.where(sure, left * chance, jnp.where(accepted, x, -1.0))
 
 
 @separate
 def _uniform(high: Array, low: Array, counter: Array) -> jax.Array:
     return unit_float64(*threefry((high, low), (jnp.zeros_like(counter), counter)))
-
-
-def _tables(outcomes: Outcomes, blocks: Blocks) -> tuple[jax.Array, jax.Array]:
-    """Flat tables [G, S, H + B, X, U]: the shared policy's H rows, then the B rows of the arms.
-
-    The chances of `splits`, and codes of six fields: the outcome's state in the next stage (6 bits) and pool (6 bits), the
-    same of the following outcome, whether that one is certain (the last possible), and its number.
-    """
-    P = outcomes.kind.shape[-1]
-
-    def at_stage(table):
-        where = blocks.stage.reshape(*blocks.stage.shape, *[1] * (table.ndim - 1))
-        return jnp.take_along_axis(table[:, None], where, axis=2)
-
-    everywhere = jax.tree.map(lambda table: table[:, None], outcomes._replace(start=None))
-    there = jax.tree.map(at_stage, outcomes._replace(start=None))
-    tables = []
-    for policy, known in ((blocks.policy, everywhere), (blocks.rows, there)):
-        shape = (*policy.shape[:3], known.level.shape[-1])
-        actions = jnp.take_along_axis(policy, jnp.broadcast_to(known.level, shape)[..., None], axis=3)
-        chance, following = splits(jnp.sum(actions[..., None] * known.prob, axis=-2))
-        itself = jax.lax.broadcasted_iota(jnp.int32, chance.shape, chance.ndim - 1)
-        certain = (jnp.take_along_axis(chance, following, -1) >= 1) & (following != itself)
-        to = jnp.broadcast_to(jnp.where(known.next_level > 0, known.next_level + P, 0), chance.shape)
-        pool = jnp.broadcast_to(known.pool, chance.shape)
-        if P:
-            first = merge_pools(chance[..., 1 : P + 1, :], jnp.broadcast_to(known.kind, (*shape[:3], P)))
-            first = jnp.concatenate([jnp.zeros_like(first[..., :1]), first], -1)
-            pool = jnp.take_along_axis(first, pool.reshape(*shape[:3], -1), -1).reshape(pool.shape)
-        rest_to, rest_pool = (jnp.take_along_axis(x, following, -1) for x in (to, pool))
-        low = to | (pool << 6) | (rest_to << 12) | (rest_pool << 18) | (certain.astype(jnp.int32) << 24)
-        tables.append((chance, low.astype(jnp.int64) | (following.astype(jnp.int64) << 32)))
-    (chance, code), (row_chance, row_code) = tables
-    return (
-        jnp.concatenate([chance, row_chance], 2).reshape(-1),
-        jnp.concatenate([code, row_code], 2).reshape(-1),
-    )
-
-
-def _field(shift: int, width: int) -> Callable[[Array], jax.Array]:
-    return lambda code: ((code >> shift) & (2**width - 1)).astype(jnp.int32)
-
-
-_target, _pool, _rest_target, _rest_pool = (_field(shift, 6) for shift in (0, 6, 12, 18))
-_certain, _following = _field(24, 1), _field(32, 31)
-
-
-def _bits(X: int) -> Any:
-    """The type of words with a bit per state."""
-    return jnp.int32 if X < 32 else jnp.int64
 
 
 def _top(bits: Array) -> jax.Array:

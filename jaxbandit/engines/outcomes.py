@@ -1,13 +1,15 @@
 """The outcomes of MDPs as the count engine draws them: first where episodes go, then what groups of them are paid.
 
 A *state* of a stage is a level or a pool. At a level, one outcome after another is split off: the pair (reward, next level),
-or, if moves from several levels can pay the same rewards, the next level alone; those episodes also join a pool, and
-their rewards are split off there. Pools whose rewards turn out to have one law are one: n episodes that follow the same
-actions at all levels of a prophet inequality cost k + A - 1 draws a stage instead of k A.
+or, if moves from several levels or stages can pay the same rewards, the next level alone; those episodes also join a pool,
+and their rewards are split off there. Pools whose rewards turn out to have one law are one, and so is a pool with itself in
+the next stage: n episodes that follow the same actions at all levels of a prophet inequality cost k + A - 2 draws a stage
+instead of k (A - 1), and about k if the values of all stages have one distribution.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import jax
@@ -37,7 +39,7 @@ class Outcomes(NamedTuple):
     level: Array
     """int32 [G, H, X]: the level whose actions count; for a pool, the one it is joined from."""
     kind: Array
-    """int32 [G, H, P]: pools of one kind have the same rewards."""
+    """int32 [G, H, P]: pools of one kind have the same rewards; below 0 where there is none."""
     start: Array
     """int32 [G]: the level."""
 
@@ -49,7 +51,7 @@ def merge_outcomes(mdps: MDP) -> Outcomes:
     reward, target = np.asarray(mdps.reward, np.float64), np.asarray(mdps.next_level)
     G, H, levels, _, _ = prob.shape
     stages = {(g, i): _pairs(prob[g, i], reward[g, i], target[g, i]) for g, i in np.ndindex(G, H)}
-    kinds = {place: _kinds(pairs) for place, pairs in stages.items()}
+    kinds = _kinds(stages)
     P = max(map(len, kinds.values()))
     if P + levels > MAX_STATES:
         kinds, P = {place: dict[tuple[int, int], int]() for place in kinds}, 0
@@ -88,12 +90,20 @@ def _pairs(prob: np.ndarray, reward: np.ndarray, target: np.ndarray) -> dict[tup
     return moves
 
 
-def _kinds(moves: dict[tuple[int, int], dict[float, np.ndarray]]) -> dict[tuple[int, int], int]:
-    """The moves that get pools, with a number for their set of rewards: sets of two or more that several moves share."""
-    sets = [frozenset(rewards) for rewards in moves.values()]
-    shared = {rewards for rewards in sets if len(rewards) > 1 and sets.count(rewards) > 1}
+def _kinds(stages: dict[tuple[int, int], dict]) -> dict[tuple[int, int], dict[tuple[int, int], int]]:
+    """The moves of each stage that get pools, numbered by their set of rewards: two or more, that other moves share."""
+    sets = {place: [frozenset(rewards) for rewards in moves.values()] for place, moves in stages.items()}
+    uses = Counter((g, rewards) for (g, _), here in sets.items() for rewards in here)
+    shared = {rewards for (_, rewards), count in uses.items() if len(rewards) > 1 and count > 1}
     numbers = {rewards: number for number, rewards in enumerate(sorted(shared, key=sorted))}
-    return {move: numbers[rewards] for move, rewards in zip(moves, sets, strict=True) if rewards in numbers}
+    return {
+        place: {
+            move: numbers[rewards]
+            for move, rewards in zip(moves, sets[place], strict=True)
+            if uses[place[0], rewards] > 1 and rewards in numbers
+        }
+        for place, moves in stages.items()
+    }
 
 
 def _states(moves: dict, kinds: dict, num_pools: int) -> dict[int, list[tuple[Entry, np.ndarray]]]:
@@ -123,6 +133,8 @@ class Splits(NamedTuple):
     impossible ones."""
     following: Array
     """int32: the next possible outcome after u."""
+    certain: Array
+    """bool: there is one such and no other."""
 
 
 def splits(weight: Array) -> Splits:
@@ -130,26 +142,32 @@ def splits(weight: Array) -> Splits:
     U = weight.shape[-1]
 
     def back(carry, x):
-        after, following = carry
+        after, following, possible = carry
         u, here = x
         left = after + here
         chance = jnp.where(here > 0, jnp.where(after > 0, here / jnp.maximum(left, 1e-300), 1), 0)
-        return (left, jnp.where(here > 0, u, following)), (chance, following)
+        before = (left, jnp.where(here > 0, u, following), possible + (here > 0).astype(jnp.int32))
+        return before, (chance, following, possible == 1)
 
     none = jnp.zeros_like(weight[..., 0])
-    start = (none, jnp.full(none.shape, U - 1, jnp.int32))
+    start = (none, jnp.full(none.shape, U - 1, jnp.int32), jnp.zeros(none.shape, jnp.int32))
     steps = (jnp.arange(U, dtype=jnp.int32), jnp.moveaxis(weight, -1, 0))
     _, chain = jax.lax.scan(back, start, steps, reverse=True)
     return Splits(*(jnp.moveaxis(x, 0, -1) for x in chain))
 
 
+def same_law(chance: Array, kind: Array, other_chance: Array, other_kind: Array) -> jax.Array:
+    """Whether pools pay the same rewards by the same chain, bool [...]: ``chance`` [..., U], ``kind`` [...]."""
+    equal = kind == other_kind
+    for u in range(chance.shape[-1]):
+        equal = equal & (chance[..., u] == other_chance[..., u])
+    return equal
+
+
 def merge_pools(chance: Array, kind: Array) -> jax.Array:
-    """For each of P pools the first one of its kind with the same chain, int32 [..., P], numbered from 1.
+    """For each of P pools the first one of the same law, int32 [..., P], numbered from 1.
 
     ``chance`` [..., P, U], ``kind`` [..., P].
     """
-    P = kind.shape[-1]
-    equal = kind[..., :, None] == kind[..., None, :]
-    for u in range(chance.shape[-1]):
-        equal = equal & (chance[..., :, None, u] == chance[..., None, :, u])
-    return 1 + jnp.argmax(equal, axis=-1).astype(jnp.int32) if P else jnp.zeros(kind.shape, jnp.int32)
+    equal = same_law(chance[..., :, None, :], kind[..., :, None], chance[..., None, :, :], kind[..., None, :])
+    return 1 + jnp.argmax(equal, axis=-1).astype(jnp.int32)

@@ -195,6 +195,7 @@ def _arguments(arguments: Mapping[str, Any], options: Options) -> dict[str, Any]
 
 
 def _sweep(label: str, arguments: Mapping[str, Any], folder: Path, options: Options, place: str) -> Dataset:
+    from jaxbandit.engines.runner import release_memory
     from jaxbandit.sweeps import Plan, sweep
 
     print(f"sweep {place}: {label}", file=sys.stderr)
@@ -205,6 +206,7 @@ def _sweep(label: str, arguments: Mapping[str, Any], folder: Path, options: Opti
         resume=not options.overwrite,
     )
     assert not isinstance(dataset, Plan)
+    release_memory()
     print(f"sweep {place}: {label} took {time.perf_counter() - start:.1f} s", file=sys.stderr)
     return dataset
 

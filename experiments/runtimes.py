@@ -69,7 +69,7 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
         }
         for h, a in sizes
         for way, arguments in ways.items()
-        for repetition in range(options.choose_seeds(3, full=3))
+        for repetition in range(options.choose_seeds(3, full=5))
     }
 
 

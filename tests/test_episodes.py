@@ -12,6 +12,7 @@ from scipy import stats
 import jaxbandit as jb
 from jaxbandit.engines import episodes, make_runner
 from jaxbandit.engines.threefry import key_words
+from jaxbandit.engines.world import first_alike, make_world
 from jaxbandit.testing import run_lanes
 
 simulate = jax.jit(episodes.simulate, static_argnames="sizes")
@@ -45,7 +46,7 @@ def test_frequencies_are_those_of_the_tables(randomised):
     policy = chances if randomised else chances.argmax(-1).astype(np.int32)
     lanes = jnp.asarray(np.broadcast_to(policy[..., None, None], (*policy.shape, 1, LANES)))
     words = jax.random.bits(jax.random.key(7), (6, 1, LANES), jnp.uint32)
-    episode = simulate(sizes_of(mdp), episodes.make_world(stack(mdp)), lanes, words if randomised else words[:3])
+    episode = simulate(sizes_of(mdp), make_world(stack(mdp)), lanes, words if randomised else words[:3])
     episode = jax.tree.map(lambda x: np.asarray(x)[:, 0], episode)
     assert (episode.levels[0] == int(mdp.start)).all()
     np.testing.assert_array_equal(episode.levels[1:], episode.next_levels[:-1])
@@ -88,7 +89,7 @@ def test_stratified_words_give_every_outcome_its_share_and_impossible_ones_none(
     words = np.concatenate([even, np.clip(borders.ravel(), 0, 2**32 - 1).astype(np.uint64)]).astype(np.uint32)
     policy = jnp.zeros((1, 2, 64, words.size), jnp.int32)
     lanes = jnp.asarray(np.broadcast_to(words, (1, 64, words.size)))
-    episode = simulate(episodes.Sizes(1, 1, 1, 5), episodes.make_world(mdps), policy, lanes)
+    episode = simulate(episodes.Sizes(1, 1, 1, 5), make_world(mdps), policy, lanes)
     outcome = np.round(np.asarray(episode.rewards[0]) * 8).astype(int)
     for g in range(64):
         counts = np.bincount(outcome[g], minlength=5)
@@ -110,7 +111,7 @@ def test_actions_of_probability_zero_are_never_drawn():
     policy = jnp.asarray(np.broadcast_to(rows.T[None, None, :, None], (1, 2, 5, 1, 4096)))
     for word in (0, 2**31, 2**32 - 1):
         words = jnp.full((2, 1, 4096), word, jnp.uint32)
-        episode = simulate(episodes.Sizes(1, 1, 5, 1), episodes.make_world(mdps), policy, words)
+        episode = simulate(episodes.Sizes(1, 1, 5, 1), make_world(mdps), policy, words)
         assert (rows[np.arange(4096), np.asarray(episode.actions)[0, 0]] > 0).all()
 
 
@@ -118,7 +119,7 @@ def test_regrets_are_those_of_planning():
     random = np.random.default_rng(0)
     ordered = jb.make_instance("random-ordered", key=jax.random.key(5), horizon=3, width=2, num_actions=2)
     both = [general()._replace(rank=None), ordered._replace(rank=None)]
-    world = episodes.make_world(stack(*both))
+    world = make_world(stack(*both))
     choices = random.integers(0, 2, (16, 3, 3, 2, 4)).astype(np.int32)
     ours = jax.jit(episodes.deterministic_regret)(world, jnp.asarray(choices))
     mixed = random.exponential(size=(3, 3, 2, 2, 4)).astype(np.float32)
@@ -140,7 +141,7 @@ def test_keys_chunks_and_curves():
     keys = jax.random.split(jax.random.key(2), (1, 3))
     problem = jb.Problem(3, 2, 2, 40.0)
     state = jax.tree.map(lambda x: jnp.broadcast_to(x, (1, 3, *x.shape)), learner.init(problem, {}))
-    world = episodes.make_world(stack(mdp))
+    world = make_world(stack(mdp))
     run = functools.partial(episodes.run_chunk, learner.rules, sizes_of(mdp), world, keys)
     middle, first = run(state, jnp.uint32(0), 20)
     _, second = run(middle, jnp.uint32(20), 20)
@@ -222,8 +223,8 @@ def test_equal_mdps_share_tables():
         jb.make_instance("prophet-random", key=jax.random.key(seed), horizon=2, capacity=1, num_values=3) for seed in (1, 2)
     )
     stacked = stack(one, other, one, other)
-    assert episodes.first_alike(stacked).tolist() == [0, 1, 0, 1]
-    world = episodes.make_world(stacked)
+    assert first_alike(stacked).tolist() == [0, 1, 0, 1]
+    world = make_world(stacked)
     size = one.prob.size
     assert world.base.tolist() == [[0], [size], [0], [size]]
     assert world.next_level[world.origin].tolist() == [[1]] * 4

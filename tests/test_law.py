@@ -2,12 +2,14 @@
 
 import functools
 
+import jax
 import numpy as np
 import pytest
-from recording import mdps, run
+from recording import mdps, recording, run
 from scipy import stats
 
 import jaxbandit as jb
+from jaxbandit.testing import run_lanes
 
 T = 500
 POINTS = [37, 300, T]
@@ -90,3 +92,33 @@ def test_runs_end_at_the_same_point_of_the_schedule(name, setting):
         # T cuts the third phase in some runs and not in others.
         assert table.shape == (2, 2)
         assert stats.chi2_contingency(table).pvalue > P_VALUE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["expref", "ordered-expref"])
+def test_same_law_at_a_million_episodes(name):
+    """The theorems' schedule at T = 10^6, 2 MDPs x 256 seeds, every episode simulated: the same regrets and active sets.
+
+    The cutoff is near the noise of the sums, so that runs differ in what they drop. Four tests each: false-alarm rate
+    8e-6 in all.
+    """
+    million = 10**6
+    learner = jb.make_learner(name, threshold=0.06)
+    keys = jax.random.split(jax.random.key(3), (2, 256))
+    literal, counted = (
+        run_lanes(engine, [recording(learner)] * 2, mdps(), keys, million, [million // 10, million])[0]
+        for engine in ("episodes", "blocks")
+    )
+    for g, w in np.ndindex(2, 2):
+        one, two = (np.round(results["regret"][g, :, w]) for results in (literal, counted))
+        assert np.unique(two).size > 2
+        assert stats.ks_2samp(one, two, method="asymp").pvalue > P_VALUE
+    powers = 2 ** np.arange(8).reshape(2, 2, 2)
+    for g in range(2):
+        codes = [
+            np.sum(results["active"][g, :, :, 1:].astype(np.int64) * powers, axis=(-3, -2, -1))
+            for results in (literal, counted)
+        ]
+        table = np.stack([np.bincount(code, minlength=256) for code in codes])
+        table = table[:, table.sum(0) > 0]
+        assert table.shape[1] == 1 or stats.chi2_contingency(table).pvalue > P_VALUE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -11,9 +11,9 @@ import numpy as np
 
 from jaxbandit.engines import blocks, outcomes
 from jaxbandit.engines.compat import x64
-from jaxbandit.engines.episodes import exact_tables
 from jaxbandit.engines.runner import Carry, Runner, one_hot_actions
 from jaxbandit.engines.threefry import fold_in, key_words
+from jaxbandit.engines.world import exact_tables
 
 STEPS = 32
 """Blocks (stages of a phase) per step by default."""
@@ -35,14 +35,23 @@ class BlockRunner(Runner):
         # The learner's functions in block form, seen by the base class as a learner.
         self.rules = self.rules._replace(init=form.init)
         self.form = form
+        self.outcomes = blocks.merge_outcomes(self.mdps)
+        _check_sizes(*self.outcomes.prob.shape[-3::2])
+
+    @cached_property
+    def world(self) -> blocks.World:
+        """What the engine knows of the MDPs."""
         with x64():
-            merged = jax.tree.map(jnp.asarray, blocks.merge_outcomes(self.mdps))
             exact = self.mdps._replace(
                 prob=jnp.asarray(_normalised(self.mdps.prob)), reward=jnp.asarray(np.asarray(self.mdps.reward, np.float64))
             )
-            _check_sizes(*merged.prob.shape[-3::2])
-            self.world = blocks.World(merged, *exact_tables(exact))
-            self.words = _block_keys(key_words(self.keys))
+            return blocks.World(jax.tree.map(jnp.asarray, self.outcomes), *exact_tables(exact))
+
+    @cached_property
+    def words(self) -> Any:
+        """The words of the lanes' keys."""
+        with x64():
+            return _block_keys(key_words(self.keys))
 
     @property
     def bytes_per_lane(self) -> int:
@@ -50,7 +59,7 @@ class BlockRunner(Runner):
         with x64():
             state = jax.eval_shape(self.first_state)
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)) // self.groups
-        _, H, levels, A, U = self.world.outcomes.prob.shape
+        _, H, levels, A, U = self.outcomes.prob.shape
         arms = (levels - 1) * A
         return 3 * size + 16 * arms * self.points.size + 24 * (H + arms) * levels * U * A + 8 * arms * (2 * levels + 16)
 

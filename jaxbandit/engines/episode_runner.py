@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxbandit.engines import episodes
 from jaxbandit.engines.runner import Carry, Runner, one_hot_actions
+from jaxbandit.engines.world import World, make_world
 
 CHUNK_BYTES = 2**24
 """Default chunks hold so many bytes of regrets."""
@@ -29,9 +30,13 @@ class EpisodeRunner(Runner):
             )
         mdps = self.mdps
         self.sizes = episodes.Sizes(mdps.horizon, mdps.width, mdps.num_actions, mdps.num_outcomes)
-        self.world = episodes.make_world(mdps)
         self.chunk = self.chunk_size or self._default_chunk()
         self.state_lanes = -1 if self.rules.lanes_last else 1
+
+    @cached_property
+    def world(self) -> World:
+        """What the engine knows of the MDPs."""
+        return make_world(self.mdps)
 
     def _default_chunk(self) -> int:
         """Near the budget, and a divisor of T if there is one nearby, so that all chunks share one program."""

@@ -35,6 +35,18 @@ Carry = dict[str, Any]
 KEPT = 12
 """Programs that are kept: those of finished batches would fill the memory of a long sweep."""
 _COMPILED: OrderedDict[Any, Any] = OrderedDict()
+_DROPPED: list[Any] = []
+"""Names of programs that were let go, of which jax still holds traces."""
+
+
+def release_memory() -> None:
+    """Lets jax forget its traces if programs were let go since the last call.
+
+    For whoever owns the process: all functions that jax compiled in it will be compiled anew at their next call.
+    """
+    if _DROPPED:
+        _DROPPED.clear()
+        jax.clear_caches()
 
 
 class Runner(ABC):
@@ -115,7 +127,7 @@ class Runner(ABC):
             self.compile_seconds += time.perf_counter() - began
         _COMPILED.move_to_end(identity)
         while len(_COMPILED) > KEPT:
-            _COMPILED.popitem(last=False)
+            _DROPPED.append(_COMPILED.popitem(last=False)[0])
         began = time.perf_counter()
         result = jax.block_until_ready(_COMPILED[identity](*args))
         self.run_seconds += time.perf_counter() - began

@@ -32,11 +32,17 @@ def job(size: Size, who: str, learner: str, lanes: int, num_episodes: int, **mor
 
 
 def ucbvi_rows(arena: Arena, sizes: list[Size], lanes: tuple[int, ...], num_episodes: int) -> list[Row]:
-    """UCB-VI: jaxbandit at every number of lanes, and all peers; a number of lanes that the cores divide."""
+    """UCB-VI: jaxbandit at every number of lanes that the cores divide, and all peers.
+
+    With several cores also the largest number of lanes on one device.
+    """
     cores = len(arena.cores)
+    lanes = tuple(n for n in lanes if n % cores == 0)
     rows = []
     for size in sizes:
-        jobs = [job(size, "jaxbandit", "ucbvi", n, num_episodes) for n in lanes if n % cores == 0]
+        jobs = [job(size, "jaxbandit", "ucbvi", n, num_episodes) for n in lanes]
+        if cores > 1 and lanes:
+            jobs.append(job(size, "jaxbandit", "ucbvi", max(lanes), num_episodes, devices=1))
         jobs.append(job(size, "numba", "ucbvi", NUMBA_RUNS * cores, num_episodes, threads=cores))
         if cores == 1:
             episodes = min(NUMPY_EPISODES, num_episodes)

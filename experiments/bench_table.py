@@ -54,12 +54,14 @@ def _mode(cores: int) -> str:
 
 
 def _ucbvi_table(rows: list[Row], cores: int) -> str:
+    alone = {tuple(row["size"]): row for row in rows if row.get("devices") == 1}
+    rows = [row for row in rows if "devices" not in row]
     lanes = sorted({row["lanes"] for row in rows if row["who"] == "jaxbandit"})
     peers = sorted({row["who"] for row in rows} - {"jaxbandit"}, key=["numba", "numpy", "rlberry"].index)
     head = ["H", "k", *(f"{n} lanes" for n in lanes), *(f"{p} us" for p in peers), *(f"x {p}" for p in peers)]
-    head += ["lanes", "episodes/s", "once s", "peak MB"]
+    head += ["lanes", "episodes/s", "once s", "peak MB", *(["x 1 device"] if alone else [])]
     body = []
-    for (H, k, _), group in _by_size(rows).items():
+    for (H, k, A), group in _by_size(rows).items():
         ours = {row["lanes"]: row for row in group if row["who"] == "jaxbandit"}
         theirs = {row["who"]: row for row in group if row["who"] != "jaxbandit"}
         best = min(ours.values(), key=lambda row: row["median_us"])
@@ -69,10 +71,12 @@ def _ucbvi_table(rows: list[Row], cores: int) -> str:
             *(f"{paired_ratio(best, theirs[p]):.3g}" for p in peers),
             f"{best['lanes']}", f"{best['episodes_per_second']:.3g}", f"{best['once_seconds']:.1f}",
             f"{best['peak_bytes'] / 1e6:.0f}",
+            *([f"{paired_ratio(ours[max(lanes)], alone[H, k, A]):.2f}"] if alone else []),
         ])  # fmt: skip
     title = (
         f"UCB-VI, {_mode(cores)}: microseconds per episode and lane of jaxbandit and its peers; "
         "x = peer / jaxbandit at its best number of lanes"
+        + (f"; x 1 device: {max(lanes)} lanes on one of them take so many times as long" if alone else "")
     )
     return f"{title}\n{_grid(head, body)}"
 

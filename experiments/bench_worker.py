@@ -37,11 +37,12 @@ def instance(size: Size) -> Any:
 
 @lru_cache(maxsize=8)
 def jaxbandit_runs(
-    size: Size, learner: str, engine: str, lanes: int, num_episodes: int
+    size: Size, learner: str, engine: str, lanes: int, num_episodes: int, devices: int | None
 ) -> tuple[Callable, dict[str, float]]:
     """All lanes from the first episode to T, as a function to be timed, and what it cost to prepare.
 
-    ``once_seconds`` is all that is paid once: tracing, compilation, and the first states.
+    Without ``devices``, all are used if they can share the lanes. ``once_seconds`` is all that is paid once:
+    tracing, compilation, and the first states.
     """
     import jax
     import jax.numpy as jnp
@@ -55,8 +56,9 @@ def jaxbandit_runs(
     made = made._replace(params={name: np.asarray(value)[None] for name, value in made.params.items()})
     mdps = jax.tree.map(lambda x: jnp.asarray(x)[None], instance(size))
     keys = jax.random.split(jax.random.key(0), (1, lanes))
-    devices = jax.devices() if lanes % jax.device_count() == 0 else jax.devices()[:1]
-    runner = make_runner(engine, made, mdps, keys, num_episodes, np.array([num_episodes]), devices=devices)
+    count = devices or (jax.device_count() if lanes % jax.device_count() == 0 else 1)
+    chosen = jax.devices()[:count]
+    runner = make_runner(engine, made, mdps, keys, num_episodes, np.array([num_episodes]), devices=chosen)
     first = runner.start()
 
     def run() -> None:
@@ -107,13 +109,20 @@ def peer_runs(size: Size, peer: str, learner: str, lanes: int, num_episodes: int
 
 
 def answer(
-    size: list[int], who: str, learner: str, lanes: int, num_episodes: int, engine: str = "", threads: int = 1
+    size: list[int],
+    who: str,
+    learner: str,
+    lanes: int,
+    num_episodes: int,
+    engine: str = "",
+    threads: int = 1,
+    devices: int | None = None,
 ) -> dict[str, Any]:
     """Times one round of ``lanes`` runs of T episodes each, of jaxbandit or of a peer."""
     forget_peak()
     facts: dict[str, float] = {}
     if who == "jaxbandit":
-        run, facts = jaxbandit_runs(Size(*size), learner, engine, lanes, num_episodes)
+        run, facts = jaxbandit_runs(Size(*size), learner, engine, lanes, num_episodes, devices)
     else:
         run = peer_runs(Size(*size), who, learner, lanes, num_episodes, threads)
     began, began_cpu = time.perf_counter(), time.process_time()

@@ -52,7 +52,7 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
         }
         for h, a in sizes
     }
-    episodes = options.choose_episodes(50_000, full=100_000)
+    episodes = options.choose_episodes(51_200, full=102_400)  # whole chunks: one program each
     learners = {name: jb.make_learner(key) for name, key in NAMES.items()}
     in_blocks = {name: learner for name, learner in learners.items() if learner.blocks is not None}
     common = {"record": jb.record.linear(10)}

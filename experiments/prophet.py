@@ -102,7 +102,7 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
     parts = (
         {"I1": (uniform, seeds), "I2": (drawn, each)} if options.full else {"both": (uniform | drawn, seeds)}
     )
-    episodes = options.choose_episodes(200_000, full=NUM_EPISODES)
+    episodes = options.choose_episodes(100_000, full=NUM_EPISODES)
     contestants = {
         labelled(name, constants): learner
         for constants in CONSTANTS

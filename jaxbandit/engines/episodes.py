@@ -12,7 +12,7 @@ float64, in order, so that no total depends on how the episodes were cut into ch
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -163,10 +163,12 @@ def simulate(sizes: Sizes, world: World, policy: Array, words: Array) -> Traject
 
 def _draw_actions(policy: Array, words: Array) -> jax.Array:
     """Actions int32 [H, k+1, *lanes] of a randomised policy [H, k+1, A, *lanes]; a stage's levels share its word."""
+    num_actions = policy.shape[2]
     passed = policy[:, :, 0]
-    target = unit_float32(words)[:, None] * jnp.sum(policy, axis=2)
+    # Not jnp.sum, which XLA hands to a library that is slow for a few numbers.
+    target = unit_float32(words)[:, None] * reduce(jnp.add, [policy[:, :, a] for a in range(num_actions)])
     action = jnp.zeros(passed.shape, jnp.int32)
-    for a in range(1, policy.shape[2]):
+    for a in range(1, num_actions):
         action = action + (target >= passed).astype(jnp.int32)
         passed = passed + policy[:, :, a]
     return action

@@ -143,16 +143,16 @@ class Runner(ABC):
 
         def specs(value, axis):
             def spec(leaf):
-                if axis is None:
-                    return PartitionSpec()
-                where = axis % np.ndim(leaf)
-                return PartitionSpec(*[None] * where, "lanes")
+                return PartitionSpec(*[None] * (axis % np.ndim(leaf)), "lanes")
 
-            return jax.tree.map(spec, value)
+            return PartitionSpec() if axis is None else jax.tree.map(spec, value)
 
         inputs = tuple(specs(value, axis) for value, axis in zip(args, in_lanes, strict=True))
-        shapes = jax.eval_shape(function, *args)
-        outputs = tuple(specs(value, axis) for value, axis in zip(shapes, out_lanes, strict=True))
+        if all(axis >= 0 for axis in out_lanes):  # saves a trace: no shapes are needed
+            outputs = tuple(PartitionSpec(*[None] * axis, "lanes") for axis in out_lanes)
+        else:
+            shapes = jax.eval_shape(function, *args)
+            outputs = tuple(specs(value, axis) for value, axis in zip(shapes, out_lanes, strict=True))
         program = jax.jit(shard_map(function, mesh, inputs, outputs))
         return program.lower(*args).compile()
 

@@ -39,31 +39,51 @@ _CORRECTION = (
 def attempt(n: jax.Array, p: jax.Array, u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
     """One attempt at Binomial(n, p) for 0 < p < 1 and n >= 1, all float64: (accepted, x).
 
-    u and v are independent uniforms on (0, 1); x is meaningless where not accepted.
+    u and v are independent uniforms on (0, 1); x is meaningless where not accepted. Where all means are large, which is
+    most of the time in long runs, inversion costs nothing.
     """
     small = jnp.minimum(p, 1 - p)
-    large = n * small >= _LARGE
-    # Transformed rejection: v places the proposal, u decides.
-    spread = jnp.sqrt(n * small * (1 - small))
+    accepted, x = jax.lax.cond(jnp.all(_large(n, small)), _rejection, _either, n, small, u, v)
+    return accepted, jnp.where(p > 0.5, n - x, x)
+
+
+def _large(n: jax.Array, p: jax.Array) -> jax.Array:
+    return n * p >= _LARGE
+
+
+def _proposal(n: jax.Array, p: jax.Array, u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Transformed rejection: v places the proposal, and the ratio P(X = x) / P(X = mode) that accepts it is from u."""
+    spread = jnp.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * spread
-    a = -0.0873 + 0.0248 * b + 0.01 * small
+    a = -0.0873 + 0.0248 * b + 0.01 * p
     offset = v - 0.5
     edge = 0.5 - jnp.abs(offset)
-    shifted = jnp.floor(n * small + 0.5 + (2 * a / edge + b) * offset)
-    density = u * (2.83 + 5.1 / b) * spread / (a / (edge * edge) + b)
+    x = jnp.floor(n * p + 0.5 + (2 * a / edge + b) * offset)
+    return x, u * (2.83 + 5.1 / b) * spread / (a / (edge * edge) + b)
+
+
+def _rejection(n: jax.Array, p: jax.Array, u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The attempt for means from 10 on."""
+    proposed, density = _proposal(n, p, u, v)
+    x = jnp.clip(proposed, 0, n)
+    return (x == proposed) & (_log(density) <= log_ratio(n, p, x, jnp.floor((n + 1) * p))), x
+
+
+def _either(n: jax.Array, p: jax.Array, u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The attempt for any mean."""
+    large = _large(n, p)
+    shifted, density = _proposal(n, p, u, v)
     # Inversion: below 1 the target places the proposal, above it v does, and what is left of the target decides.
     target = u * (1 + _TAIL_MASS)
-    none = n * _log1p(-small)
-    listed = jax.lax.cond(jnp.all(large), lambda *_: jnp.zeros_like(n), _inverse, n, small, none, target)
+    none = n * _log1p(-p)
+    listed = _inverse(n, p, none, target)
     far = target >= 1
-    x = jnp.where(large, shifted, jnp.where(far, _LISTED + jnp.floor(_TAIL * v), listed))
-    inside = (x >= 0) & (x <= n)
-    x = jnp.clip(x, 0, n)
-    reference = jnp.where(large, jnp.floor((n + 1) * small), 0)
+    proposed = jnp.where(large, shifted, jnp.where(far, _LISTED + jnp.floor(_TAIL * v), listed))
+    x = jnp.clip(proposed, 0, n)
+    reference = jnp.where(large, jnp.floor((n + 1) * p), 0)
     bound = _log(jnp.where(large, density, (target - 1) / _TAIL)) - jnp.where(large, 0, none)
-    passed = inside & (bound <= log_ratio(n, small, x, reference))
-    accepted = jnp.where(large | far, passed, listed < _LISTED)
-    return accepted, jnp.where(p > 0.5, n - x, x)
+    passed = (x == proposed) & (bound <= log_ratio(n, p, x, reference))
+    return jnp.where(large | far, passed, listed < _LISTED), x
 
 
 @separate

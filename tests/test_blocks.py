@@ -249,10 +249,9 @@ def test_standing_pools_keep_mean_and_variance(policy, n):
 
 
 def test_pools_stand_where_the_law_does():
-    """Shared rows: stages 1 to 3 pay alike, but the arms' own is the third; the arm's row: only its second pool goes on."""
+    """Shared rows: stages 1 to 3 pay alike, but the arms' own is the second; the arm's row: only its second pool goes on."""
     values, chances = np.array([[0.0, 1.0, 3.0]] * 4), np.array([[0.25, 0.25, 0.5]] * 4)
-    chances[3] = [0.5, 0.25, 0.25]
-    chances[3, 1:] = [0.2, 0.3]
+    chances[3] = [0.5, 0.2, 0.3]
     mdp = jb.make_instance("prophet", values=values, probabilities=chances, capacity=2)
     policy = np.broadcast_to(np.eye(3)[0], (4, 3, 3)).copy()
     own = policy[1].copy()

@@ -197,8 +197,10 @@ def test_good_event_with_the_constants_of_the_theorems(name):
 def test_average_regret_falls_to_zero_with_the_practical_preset(name):
     """Where actions differ clearly, every one of 2 x 2,048 seeds commits to an optimal policy, and regret stops growing.
 
-    One coin of two may be kept, and an action adds or costs an arm at least 0.25: more than 6 standard deviations of the
-    difference of two arms in the first phase, so the false-alarm rate is below 1e-5.
+    One coin of two may be kept, and an action adds or costs an arm at least 0.25: from T = 10^8 on more than 5 standard
+    deviations of the difference of two arms in the first phase (208 episodes each, standard deviation 1/2 at most), for at
+    most 4 differences in each of 4,096 lanes: the false-alarm rate is below 1e-2, and the keys are fixed. Until then
+    4 arms play 31 n episodes, n = 665 at most, and lose at most 1 in each: 82,460 in all.
     """
     learner = jb.make_learner(name, preset="practical")
     chances = [[0.5, 0.5], [0.6, 0.4]]
@@ -212,9 +214,9 @@ def test_average_regret_falls_to_zero_with_the_practical_preset(name):
         results = run_lanes("blocks", [learner] * 2, problems, keys, T, [T])[0]
         worst.append(np.max(results["regret"][:, :, -1]) / T)
     assert np.all(results["final_gap"] == 0)
-    assert worst[0] > 1e-2
-    assert worst[1] < 1e-2
-    assert worst[2] < 1e-6
+    assert worst[0] > 1e-2  # all of it is exploration
+    assert worst[1] <= 82_460 / 10**8
+    assert worst[2] <= 82_460 / 10**12
 
 
 @pytest.mark.parametrize("name", ["expref", "ordered-expref"])

@@ -1,21 +1,22 @@
 """Posted pricing and knapsack with the same three learners (the applications of Section 3.3).
 
-Instances are drawn at random: valuations, or items with correlated rewards and costs. A panel averages over
-several of them, and these are the replicates. The practical constants are those that were tuned on prophet
-inequalities; nothing was tuned here.
+Instances are drawn at random: valuations, or items with correlated rewards and costs. A panel
+averages over several of them, and these are the replicates. The practical constants are those that
+were tuned on prophet inequalities; nothing was tuned here.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxbandit.experiments.base import Experiment, Options
-from jaxbandit.experiments.prophet import CONSTANTS, NUM_EPISODES
+from jaxbandit.experiment.contract import Experiment, Options
+
+from .prophet import CONSTANTS, NUM_EPISODES
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plots import Drawn
+    from jaxbandit.plotting.curves import Drawn
 
 INSTANCE_KEY = 331
 SEEDS_PER_INSTANCE = 2
@@ -27,7 +28,9 @@ def instances(count: int) -> dict[str, Any]:
 
     import jaxbandit as jb
 
-    pricing, knapsack = (jax.random.fold_in(jax.random.key(INSTANCE_KEY), role) for role in range(2))
+    pricing, knapsack = (
+        jax.random.fold_in(jax.random.key(INSTANCE_KEY), role) for role in range(2)
+    )
     return {
         "posted pricing, H = 15, k = 2, 5 prices": jb.family(
             "posted-pricing-random", count=count, key=pricing, horizon=15, capacity=2, num_values=5
@@ -39,14 +42,13 @@ def instances(count: int) -> dict[str, Any]:
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
-    """One sweep for each kind of constants; ``--seeds`` counts the runs per panel, two for each instance."""
-    from jaxbandit.experiments.prophet import learners
+    """One sweep for each kind of constants, two seeds for each drawn instance."""
+    from .prophet import learners
 
-    runs = options.choose_seeds(16, full=32)
     common = {
-        "instances": instances(-(-runs // SEEDS_PER_INSTANCE)),
+        "instances": instances(options.choose_instances(8, full=16)),
         "num_episodes": options.choose_episodes(200_000, full=NUM_EPISODES),
-        "num_seeds": SEEDS_PER_INSTANCE,
+        "num_seeds": options.choose_seeds(SEEDS_PER_INSTANCE, full=SEEDS_PER_INSTANCE),
     }
     return {constants: {**common, "learners": learners(constants)} for constants in CONSTANTS}
 
@@ -66,4 +68,14 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     }
 
 
-EXPERIMENT = Experiment("applications", __doc__, sweeps, figures)
+EXPERIMENT = Experiment(
+    "applications",
+    __doc__,
+    sweeps,
+    figures,
+    outputs={
+        "applications_practical.png": "regret with practical constants, pricing beside knapsack",
+        "applications_theory.png": "the same with the constants of the theorems",
+        "final_regret.txt": "final regrets with intervals",
+    },
+)

@@ -1,22 +1,25 @@
-"""Theory against practical constants, and UCB-VI's regret against the scale of its bonus (Section 5).
+"""Theory against practical constants, and UCB-VI's regret against the scale of its bonus (Section
+5).
 
 The paper does not say which constants produced its figures. With those of the theorems nothing is
-eliminated before the last stages at T = 2,000,000, so the regret of ExpRef and OrderedExpRef is linear in
-T; the practical constants give the guarantee up. UCB-VI's bonus is c sqrt(L / N); its regret depends on c
-more than the learners differ from each other, so "UCB-VI is lowest" is a statement about c.
+eliminated before the last stages at T = 2,000,000, so the regret of ExpRef and OrderedExpRef is
+linear in T; the practical constants give the guarantee up. UCB-VI's bonus is c sqrt(L / N); its
+regret depends on c more than the learners differ from each other, so "UCB-VI is lowest" is a
+statement about c.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxbandit.experiments.base import Experiment, Options
-from jaxbandit.experiments.prophet import CONSTANTS, NUM_EPISODES, NUM_VALUES, PAPER_EXPLORATION, panel
+from jaxbandit.experiment.contract import Experiment, Options
+
+from .prophet import CONSTANTS, NUM_EPISODES, NUM_VALUES, PAPER_EXPLORATION, panel
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plots import Drawn
+    from jaxbandit.plotting.curves import Drawn
 
 BONUS_SCALES = (1 / 64, 1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1.0, 2.0)
 SIZE = (15, 2)
@@ -24,12 +27,15 @@ SIZE = (15, 2)
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
-    """All learners with both kinds of constants, and UCB-VI over bonus scales with the others beside it."""
-    from jaxbandit.experiments.prophet import learners
-
+    """All learners with both kinds of constants, and UCB-VI over bonus scales with the others
+    beside it."""
     import jaxbandit as jb
 
-    instance = jb.make_instance("prophet-uniform", horizon=SIZE[0], capacity=SIZE[1], num_values=NUM_VALUES)
+    from .prophet import learners
+
+    instance = jb.make_instance(
+        "prophet-uniform", horizon=SIZE[0], capacity=SIZE[1], num_values=NUM_VALUES
+    )
     chosen = {constants: learners(constants) for constants in CONSTANTS}
     presets = {
         f"{name}, {constants}": chosen[constants][name]
@@ -38,7 +44,9 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
     }
     bonus = {
         "UCB-VI": jb.grid(jb.make_learner("ucbvi"), bonus_scale=BONUS_SCALES),
-        **{f"{name} (practical)": chosen["practical"][name] for name in ("ExpRef", "OrderedExpRef")},
+        **{
+            f"{name} (practical)": chosen["practical"][name] for name in ("ExpRef", "OrderedExpRef")
+        },
     }
     common = {
         "instances": {panel("I1", *SIZE): instance},
@@ -65,4 +73,14 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     }  # fmt: skip
 
 
-EXPERIMENT = Experiment("constants", __doc__, sweeps, figures)
+EXPERIMENT = Experiment(
+    "constants",
+    __doc__,
+    sweeps,
+    figures,
+    outputs={
+        "constants.png": "regret with both kinds of constants, on log-log axes",
+        "bonus_scale.png": "final regret of UCB-VI against the scale of its bonus",
+        "final_regret.txt": "final regrets with intervals",
+    },
+)

@@ -1,15 +1,20 @@
-"""Why ordered exploration works and what it costs: visits, values and signals, computed exactly (Lemmas 3.2, 3.5, 3.12).
+"""Why ordered exploration works and what it costs: visits, values and signals, computed exactly
+(Lemmas 3.2, 3.5, 3.12).
 
-Nothing is simulated. eta is the exploration policy with all actions active: uniform (ExpRef), or with probability
-1 - k/(2H) the maximal action, else uniform (OrderedExpRef). Its visits Q_{l,i} decide what can be learned, since
-Phi_{l,i}(a) - Phi_{l,i}(b) = Q_{l,i} (V_{l,i}(a, tail) - V_{l,i}(b, tail)).
+Nothing is simulated. eta is the exploration policy with all actions active: uniform (ExpRef), or
+with probability 1 - k/(2H) the maximal action, else uniform (OrderedExpRef). Its visits Q_{l,i}
+decide what can be learned, since Phi_{l,i}(a) - Phi_{l,i}(b) = Q_{l,i} (V_{l,i}(a, tail) -
+V_{l,i}(b, tail)).
 
-visits   Q_{l,i} of both against that of the optimal policy, as maps, and the worst ratio Q* / Q over the states that
-         the optimal policy visits, against H. Unrolling the sampling lemmas along a path bounds the ratio by A^(i-1)
-         for uniform exploration (attained by `price_of_horizon.patient_prophet` with k = 1), and by
-         (1 - k/(2H))^-(i-1) (2HA/k)^(k-l) for ordered exploration: only the k-l moves down cost a factor.
-value    V(eta) / Opt: what exploration itself earns. Waiting earns nothing, so ordered exploration pays with reward.
-signal   The smallest positive difference of Phi between the best and another action, over the standard deviation of the
+visits   Q_{l,i} of both against that of the optimal policy, as maps, and the worst ratio Q* / Q
+over the states that
+         the optimal policy visits, against H. Unrolling the sampling lemmas along a path bounds the
+         ratio by A^(i-1) for uniform exploration (attained by `price_of_horizon.patient_prophet`
+         with k = 1), and by (1 - k/(2H))^-(i-1) (2HA/k)^(k-l) for ordered exploration: only the k-l
+         moves down cost a factor.
+value    V(eta) / Opt: what exploration itself earns. Waiting earns nothing, so ordered exploration
+pays with reward. signal   The smallest positive difference of Phi between the best and another
+action, over the standard deviation of the
          total reward, with the optimal tail: 1 / signal^2 episodes per arm tell the two apart.
 """
 
@@ -19,16 +24,18 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxbandit.experiments.base import Experiment, Options
-from jaxbandit.experiments.noiseless import exploration_policy, tables_of, visits_of
-from jaxbandit.experiments.scaling import exact
+
+from jaxbandit.experiment.contract import Experiment, Options
+
+from .noiseless import exploration_policy, tables_of, visits_of
+from .scaling import exact
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import Dataset
 
     from jaxbandit.mdp import MDP
-    from jaxbandit.plots import Drawn
+    from jaxbandit.plotting.curves import Drawn
 
 MAP_SIZE = (15, 3, 5)
 """H, k, A of the maps: I1 as in the paper's experiments."""
@@ -50,7 +57,8 @@ class Exploration(NamedTuple):
     value: dict[str, float]
     """V(eta)."""
     signal: dict[str, np.ndarray]
-    """Smallest positive difference of Phi over the standard deviation; nan where all actions tie or Q = 0."""
+    """Smallest positive difference of Phi over the standard deviation; nan where all actions tie or
+    Q = 0."""
 
     def worst_ratio(self, kind: str) -> float:
         """max Q* / Q over the states that the optimal policy visits."""
@@ -66,14 +74,17 @@ class Exploration(NamedTuple):
         if kind == "uniform":
             bound = float(num_actions) ** stage + 0.0 * level
         else:
-            bound = (1 - k / (2 * H)) ** -stage.astype(float) * (2 * H * num_actions / k) ** (k - level).astype(float)
+            bound = (1 - k / (2 * H)) ** -stage.astype(float) * (2 * H * num_actions / k) ** (
+                k - level
+            ).astype(float)
         seen = self.visits_of_optimal > TIE
         seen[:, 0] = False
         return float(np.max(bound[seen]))
 
 
 def moments(mdp: MDP, policy: np.ndarray) -> tuple[float, float]:
-    """Mean and standard deviation of the total reward of a randomised policy [H, k+1, A], by backward induction.
+    """Mean and standard deviation of the total reward of a randomised policy [H, k+1, A], by
+    backward induction.
 
     Example:
         >>> import jaxbandit as jb
@@ -131,7 +142,9 @@ def explore(mdp: MDP) -> Exploration:
 @cache
 def uniform_prophet(horizon: int, capacity: int, num_values: int) -> Exploration:
     """`explore` on I1."""
-    return explore(exact("prophet-uniform", horizon=horizon, capacity=capacity, num_values=num_values))
+    return explore(
+        exact("prophet-uniform", horizon=horizon, capacity=capacity, num_values=num_values)
+    )
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
@@ -148,11 +161,14 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
 
 def draw_maps() -> Drawn:
     """log10 of the visits of three policies, and of the signal under both kinds of exploration."""
-    from jaxbandit.figures import GREY, NOTE_SIZE, TEXT_SIZE, Drawn, new_figure
+    from jaxbandit.plotting.figures import GREY, NOTE_SIZE, TEXT_SIZE, Drawn, new_figure
 
     found = uniform_prophet(*MAP_SIZE)
     figure, axes = new_figure((7.5, 3.3), 2, 3)
-    visits = {"optimal policy": found.visits_of_optimal, **{f"{k} exploration": v for k, v in found.visits.items()}}
+    visits = {
+        "optimal policy": found.visits_of_optimal,
+        **{f"{k} exploration": v for k, v in found.visits.items()},
+    }
     signals = {f"signal, {kind} exploration": v for kind, v in found.signal.items()}
     lowest = -5.0
     for ax, (title, table) in zip(axes[:3], visits.items(), strict=True):
@@ -191,10 +207,20 @@ def _map(ax: Axes, table: np.ndarray, low: float, high: float, colours: str) -> 
 
 
 def draw_against_horizon() -> Drawn:
-    """Worst ratio of visits with its bound, value of exploration, and the weakest signal, against H."""
-    from jaxbandit.experiments.scaling_figures import power_axis
+    """Worst ratio of visits with its bound, value of exploration, and the weakest signal, against
+    H."""
+    from jaxbandit.plotting.figures import (
+        GREY,
+        NOTE_SIZE,
+        TEXT_SIZE,
+        TICK_SIZE,
+        Drawn,
+        new_figure,
+        plain_axes,
+        styles,
+    )
 
-    from jaxbandit.figures import GREY, NOTE_SIZE, TEXT_SIZE, TICK_SIZE, Drawn, new_figure, plain_axes, styles
+    from .scaling_figures import power_axis
 
     look = styles(list(COLORS.values()))
     figure, axes = new_figure((7.5, 2.75), 1, 3)
@@ -203,7 +229,12 @@ def draw_against_horizon() -> Drawn:
     for width, line in zip(WIDTHS, lines, strict=True):
         found = [uniform_prophet(H, width, NUM_ACTIONS) for H in HORIZONS]
         for kind, name in COLORS.items():
-            style = {"color": look[name].color, "ls": line, "lw": 1.2, "label": f"{kind}, k={width}"}
+            style = {
+                "color": look[name].color,
+                "ls": line,
+                "lw": 1.2,
+                "label": f"{kind}, k={width}",
+            }
             ratio = [f.worst_ratio(kind) for f in found]
             value = [f.value[kind] / f.optimum for f in found]
             weakest = [weakest_signal(f, kind) for f in found]
@@ -211,12 +242,18 @@ def draw_against_horizon() -> Drawn:
                 ax.plot(HORIZONS, values, **style)
             data[f"{kind}, k={width}"] = {"ratio": ratio, "value": value, "weakest": weakest}
     for kind, name in COLORS.items():
-        bound = [uniform_prophet(H, 1, NUM_ACTIONS).ratio_bound(kind, NUM_ACTIONS) for H in HORIZONS]
+        bound = [
+            uniform_prophet(H, 1, NUM_ACTIONS).ratio_bound(kind, NUM_ACTIONS) for H in HORIZONS
+        ]
         axes[0].plot(HORIZONS, bound, color=look[name].color, lw=2.4, alpha=0.25)
     power_axis(axes[0], "y", 1, 1e9)
     power_axis(axes[2], "y", 1e-8, 1)
     axes[1].set_ylim(0, 1)
-    titles = ("worst Q*/Q over visited states", "value of exploration / Opt", "weakest signal where Q* > 0.01")
+    titles = (
+        "worst Q*/Q over visited states",
+        "value of exploration / Opt",
+        "weakest signal where Q* > 0.01",
+    )
     for ax, title in zip(axes, titles, strict=True):
         plain_axes(ax)
         ax.set_xlabel("horizon H", fontsize=TICK_SIZE)
@@ -231,7 +268,8 @@ def draw_against_horizon() -> Drawn:
 
 
 def weakest_signal(found: Exploration, kind: str) -> float:
-    """The smallest signal over the states that the optimal policy visits with probability above 0.01."""
+    """The smallest signal over the states that the optimal policy visits with probability above
+    0.01."""
     seen = (found.visits_of_optimal > 0.01) & np.isfinite(found.signal[kind])
     return float(found.signal[kind][seen].min())
 
@@ -255,4 +293,17 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     return {"exploration.md": "\n".join(lines) + "\n"}
 
 
-EXPERIMENT = Experiment("exploration", __doc__, sweeps, figures, tables)
+EXPERIMENT = Experiment(
+    "exploration",
+    __doc__,
+    sweeps,
+    figures,
+    tables,
+    open_to_learners=False,
+    outputs={
+        "exploration-maps.png": "visits and signals per state, under both kinds of exploration",
+        "exploration-horizon.png": "visitation ratios and values against H",
+        "exploration.md": "worst ratios with their bounds",
+    },
+    takes="under a minute (nothing is simulated)",
+)

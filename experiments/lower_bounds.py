@@ -1,14 +1,19 @@
-"""The hard families of Section 4: regret of every learner against the lower-bound expressions (Theorems 4.1, 4.2).
+"""The hard families of Section 4: regret of every learner against the lower-bound expressions
+(Theorems 4.1, 4.2).
 
-M^theta (general) and M_{tau,a} (ordered) hide one sequence of actions among N = A^H, or L = binom(H-1, k) A^k, behind
-Bernoulli(1/2) noise. With the proof's gap (1/4 sqrt(N/T) and 1/8 sqrt(L/T)) no learner that sees only total rewards
-can, *on average over the family*, have regret below a constant times sqrt(NT). `proven` computes the constants of the
-proofs: 0.13 to 0.19 for the general sizes here, about 0.1 for the ordered ones. Instances are drawn from the family,
-so a learner that likes action 0 gains nothing from it. Three questions:
+M^theta (general) and M_{tau,a} (ordered) hide one sequence of actions among N = A^H, or L =
+binom(H-1, k) A^k, behind Bernoulli(1/2) noise. With the proof's gap (1/4 sqrt(N/T) and 1/8
+sqrt(L/T)) no learner that sees only total rewards can, *on average over the family*, have regret
+below a constant times sqrt(NT). `proven` computes the constants of the
+proofs: 0.13 to 0.19 for the general sizes here, about 0.1 for the ordered ones. Instances are drawn
+from the family, so a learner that likes action 0 gains nothing from it. Three questions:
 
-horizon  Regret over sqrt(NT) against H, all learners, the proof's gap. Bandit learners stay up; UCB-VI sees the
-         trajectory (semi-bandit feedback), is not bound, and on the general family falls below as N grows.
-gaps     The same with multiples of the proof's gap: from where on do bandit learners find the needle, and how often is
+horizon  Regret over sqrt(NT) against H, all learners, the proof's gap. Bandit learners stay up;
+UCB-VI sees the
+         trajectory (semi-bandit feedback), is not bound, and on the general family falls below as N
+         grows.
+gaps     The same with multiples of the proof's gap: from where on do bandit learners find the
+needle, and how often is
          the policy that would be played next exactly optimal (final_gap = 0)?
 table    The smallest ratio that any bandit learner reached on any family.
 """
@@ -19,15 +24,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxbandit.experiments.base import Experiment, Options
 
 from jaxbandit import theory
+from jaxbandit.experiment.contract import Experiment, Options
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.intervals import Estimate
-    from jaxbandit.plots import Drawn
+    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.stats.intervals import Estimate
 
 HORIZONS = (2, 4, 12)
 ORDERED_HORIZONS = (4, 10)
@@ -41,7 +46,8 @@ NOT_BOUND = "UCB-VI"
 
 
 def learners_for(ordered: bool) -> dict[str, Any]:
-    """Every bandit learner, and UCB-VI. Practical constants, since the theorems' eliminate nothing here."""
+    """Every bandit learner, and UCB-VI. Practical constants, since the theorems' eliminate nothing
+    here."""
     import jaxbandit as jb
 
     found = {
@@ -87,18 +93,24 @@ def proven(ordered: bool, horizon: int, num_episodes: int) -> float:
     return g * T * (1 - 1 / arms - told_apart) / expression(ordered, horizon, num_episodes)
 
 
-def draw(ordered: bool, horizon: int, num_episodes: int, count: int, multiple: float, seed: int) -> Any:
+def draw(
+    ordered: bool, horizon: int, num_episodes: int, count: int, multiple: float, seed: int
+) -> Any:
     """``count`` instances of the family, with a multiple of the proof's gap (at most 0.49)."""
     import jax
 
     import jaxbandit as jb
 
     key = jax.random.fold_in(jax.random.key(seed), horizon)
-    common = {
+    common: dict[str, Any] = {
         "count": count, "key": key, "horizon": horizon, "num_actions": NUM_ACTIONS,
         "gap": min(LARGEST_GAP, multiple * proof_gap(ordered, horizon, num_episodes)),
     }  # fmt: skip
-    return jb.family("hard-ordered", num_downs=NUM_DOWNS, **common) if ordered else jb.family("hard-general", **common)
+    return (
+        jb.family("hard-ordered", num_downs=NUM_DOWNS, **common)
+        if ordered
+        else jb.family("hard-general", **common)
+    )
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
@@ -106,21 +118,25 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
     import jaxbandit as jb
 
     T = options.choose_episodes(20_000, full=1_000_000)
-    count = options.choose_seeds(32, full=128)  # instances are the replicates, one seed each
+    count = options.choose_instances(32, full=128)  # the replicates
     plan = {}
     for ordered, horizons in ((False, HORIZONS), (True, ORDERED_HORIZONS)):
         kind = "ordered" if ordered else "general"
-        common = {
-            "learners": learners_for(ordered), "num_episodes": T, "num_seeds": 1, "record": jb.record.linear(1),
+        common: dict[str, Any] = {
+            "learners": learners_for(ordered), "num_episodes": T, "num_seeds": options.choose_seeds(1, full=1), "record": jb.record.linear(1),
         }  # fmt: skip
         against_h = {f"H={H}": draw(ordered, H, T, count, 1, options.seed) for H in horizons}
-        against_gap = {f"gap x {m}": draw(ordered, GAP_HORIZON, T, count, m, options.seed) for m in MULTIPLES[1:]}
+        against_gap = {
+            f"gap x {m}": draw(ordered, GAP_HORIZON, T, count, m, options.seed)
+            for m in MULTIPLES[1:]
+        }
         plan[kind] = {**common, "instances": against_h | against_gap}
     return plan
 
 
 def ratios(ds: Dataset, ordered: bool) -> dict[str, dict[str, Estimate]]:
-    """Mean regret over the expression at the proof's gap: learner -> "H=..." -> mean and interval over instances."""
+    """Mean regret over the expression at the proof's gap: learner -> "H=..." -> mean and interval
+    over instances."""
     from jaxbandit.stats import mean_interval
 
     T = int(ds["episode"].values[-1])
@@ -131,40 +147,60 @@ def ratios(ds: Dataset, ordered: bool) -> dict[str, dict[str, Estimate]]:
             chosen = ds["regret"].isel(episode=-1).where(ds["family"] == family, drop=True)
             for learner in chosen["learner"].values:
                 values = chosen.sel(learner=learner).mean("seed").values / scale
-                found.setdefault(str(learner), {})[family] = mean_interval(values, replicates="instances")
+                found.setdefault(str(learner), {})[family] = mean_interval(
+                    values, replicates="instances"
+                )
     return found
 
 
 def _multiples(ds: Dataset) -> dict[int, str]:
     """Multiple of the proof's gap -> family."""
-    return {1: f"H={GAP_HORIZON}"} | {m: f"gap x {m}" for m in MULTIPLES[1:] if f"gap x {m}" in ds["family"].values}
+    return {1: f"H={GAP_HORIZON}"} | {
+        m: f"gap x {m}" for m in MULTIPLES[1:] if f"gap x {m}" in ds["family"].values
+    }
 
 
 def found_shares(ds: Dataset) -> dict[str, dict[int, float]]:
-    """Share of runs whose next policy is exactly optimal: learner -> multiple of the gap -> share."""
+    """Share of runs whose next policy is exactly optimal: learner -> multiple of the gap ->
+    share."""
     shares: dict[str, dict[int, float]] = {}
     for multiple, family in _multiples(ds).items():
         chosen = ds["final_gap"].where(ds["family"] == family, drop=True)
         for learner in chosen["learner"].values:
-            shares.setdefault(str(learner), {})[multiple] = float(np.mean(chosen.sel(learner=learner).values == 0))
+            shares.setdefault(str(learner), {})[multiple] = float(
+                np.mean(chosen.sel(learner=learner).values == 0)
+            )
     return shares
 
 
 def relative_regrets(ds: Dataset, ordered: bool) -> dict[str, dict[int, float]]:
-    """Mean regret over gap x T (1: the needle is never played): learner -> multiple of the gap -> ratio."""
+    """Mean regret over gap x T (1: the needle is never played): learner -> multiple of the gap ->
+    ratio."""
     T = int(ds["episode"].values[-1])
     shares: dict[str, dict[int, float]] = {}
     for multiple, family in _multiples(ds).items():
         gap = min(LARGEST_GAP, multiple * proof_gap(ordered, GAP_HORIZON, T))
         chosen = ds["regret"].isel(episode=-1).where(ds["family"] == family, drop=True)
         for learner in chosen["learner"].values:
-            shares.setdefault(str(learner), {})[multiple] = float(chosen.sel(learner=learner).mean() / (gap * T))
+            shares.setdefault(str(learner), {})[multiple] = float(
+                chosen.sel(learner=learner).mean() / (gap * T)
+            )
     return shares
 
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
-    """Ratio against H; regret relative to gap x T and share of needles found against the gap; both families."""
-    from jaxbandit.figures import GREY, NOTE_SIZE, TEXT_SIZE, TICK_SIZE, Drawn, new_figure, plain_axes, styles
+    """Ratio against H; regret relative to gap x T and share of needles found against the gap; both
+    families."""
+    from jaxbandit.plotting.figures import (
+        GREY,
+        NOTE_SIZE,
+        TEXT_SIZE,
+        TICK_SIZE,
+        Drawn,
+        new_figure,
+        plain_axes,
+        styles,
+    )
 
     del options
     figure, axes = new_figure((7.5, 4.9), 2, 3)
@@ -179,12 +215,24 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
         for learner, by_family in table.items():
             center = [e.value for e in by_family.values()]
             low, high = ([getattr(e, end) for e in by_family.values()] for end in ("low", "high"))
-            style = {"color": look[learner].color, "ls": look[learner].line, "lw": 1.2, "marker": "o", "ms": 2.5}
+            style = {
+                "color": look[learner].color,
+                "ls": look[learner].line,
+                "lw": 1.2,
+                "marker": "o",
+                "ms": 2.5,
+            }
             left.fill_between(horizons, low, high, color=look[learner].color, alpha=0.15, lw=0)
             left.plot(horizons, center, label=learner, **style)
             for ax, values in ((middle, relative_regrets(ds, ordered)), (right, found_shares(ds))):
                 ax.plot(list(values[learner]), list(values[learner].values()), **style)
-        left.plot(horizons, [proven(ordered, H, T) for H in horizons], color=GREY, lw=0.9, ls=(0, (1, 1.2)))
+        left.plot(
+            horizons,
+            [proven(ordered, H, T) for H in horizons],
+            color=GREY,
+            lw=0.9,
+            ls=(0, (1, 1.2)),
+        )
         left.annotate(
             "proved", (horizons[-1], proven(ordered, horizons[-1], T)), (0, -9), textcoords="offset points", ha="right",
             fontsize=NOTE_SIZE, color=GREY,
@@ -192,10 +240,17 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
         left.set_ylim(0, 1.12 * max(e.high for row in table.values() for e in row.values()))
         left.set_xticks(horizons)
         left.set_xlabel("horizon H", fontsize=TICK_SIZE)
-        left.set_title(f"{kind}: regret / $\\sqrt{{{'L' if ordered else 'A^H'} T}}$", loc="left", fontsize=TEXT_SIZE, pad=4)
+        left.set_title(
+            f"{kind}: regret / $\\sqrt{{{'L' if ordered else 'A^H'} T}}$",
+            loc="left",
+            fontsize=TEXT_SIZE,
+            pad=4,
+        )
         H = GAP_HORIZON
         middle.set_title(f"{kind}, H={H}: regret / (gap T)", loc="left", fontsize=TEXT_SIZE, pad=4)
-        right.set_title(f"{kind}, H={H}: share that found it", loc="left", fontsize=TEXT_SIZE, pad=4)
+        right.set_title(
+            f"{kind}, H={H}: share that found it", loc="left", fontsize=TEXT_SIZE, pad=4
+        )
         for ax in (left, middle, right):
             plain_axes(ax)
         for ax in (middle, right):
@@ -211,15 +266,22 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
         "UCB-VI sees trajectories, all others only total rewards",
     )  # fmt: skip
     box.get_title().set(fontsize=NOTE_SIZE, color=GREY)
-    return {"lower-bounds": Drawn(figure, axes, {kind: ratios(datasets[kind], kind == "ordered") for kind in datasets})}
+    return {
+        "lower-bounds": Drawn(
+            figure, axes, {kind: ratios(datasets[kind], kind == "ordered") for kind in datasets}
+        )
+    }
 
 
 def smallest_ratio(datasets: Mapping[str, Dataset]) -> dict[str, tuple[str, str, Estimate]]:
-    """Per family, where a bandit learner came closest to the expression: learner, H, ratio with interval."""
+    """Per family, where a bandit learner came closest to the expression: learner, H, ratio with
+    interval."""
     found = {}
     for kind, ds in datasets.items():
         table = ratios(ds, kind == "ordered")
-        cells = [(name, H, e) for name, row in table.items() if name != NOT_BOUND for H, e in row.items()]
+        cells = [
+            (name, H, e) for name, row in table.items() if name != NOT_BOUND for H, e in row.items()
+        ]
         found[kind] = min(cells, key=lambda cell: cell[2].value)
     return found
 
@@ -232,19 +294,41 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
         ordered, T = kind == "ordered", int(ds["episode"].values[-1])
         table = ratios(ds, ordered)
         heads = list(next(iter(table.values())))
-        lines += [f"| {kind}: regret / expression | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
+        lines += [
+            f"| {kind}: regret / expression | {' | '.join(heads)} |",
+            "|---" * (1 + len(heads)) + "|",
+        ]
         for learner, row in table.items():
             cells = [f"{e.value:.3f} ({e.low:.3f} to {e.high:.3f})" for e in row.values()]
             lines.append(f"| {learner} | {' | '.join(cells)} |")
-        lines.append(f"| proved | {' | '.join(f'{proven(ordered, int(h[2:]), T):.3f}' for h in heads)} |")
-        lines += ["", f"| {kind}: share that found the needle, gap x | {' | '.join(map(str, MULTIPLES))} |"]
+        lines.append(
+            f"| proved | {' | '.join(f'{proven(ordered, int(h[2:]), T):.3f}' for h in heads)} |"
+        )
+        lines += [
+            "",
+            f"| {kind}: share that found the needle, gap x | {' | '.join(map(str, MULTIPLES))} |",
+        ]
         lines.append("|---" * (1 + len(MULTIPLES)) + "|")
         for learner, shares in found_shares(ds).items():
-            lines.append(f"| {learner} | {' | '.join(f'{share:.2f}' for share in shares.values())} |")
+            lines.append(
+                f"| {learner} | {' | '.join(f'{share:.2f}' for share in shares.values())} |"
+            )
         name, H, e = smallest_ratio({kind: ds})[kind]
         interval = f"{e.value:.3f} ({e.low:.3f} to {e.high:.3f})"
         lines += ["", f"smallest ratio of a bandit learner, {kind}: {interval}, {name}, {H}", ""]
     return {"lower-bounds.md": "\n".join(lines)}
 
 
-EXPERIMENT = Experiment("lower-bounds", __doc__, sweeps, figures, tables)
+EXPERIMENT = Experiment(
+    "lower-bounds",
+    __doc__,
+    sweeps,
+    figures,
+    tables,
+    open_to_learners=False,
+    outputs={
+        "lower-bounds.png": "regret over the theorems' expressions, and needles found",
+        "lower-bounds.md": "all ratios with intervals",
+    },
+    takes="about 2 minutes on two cores",
+)

@@ -1,8 +1,10 @@
 """ExpRef without noise: every Phi-hat is replaced by Phi, so a run is a short exact computation.
 
-With the theorems' constants noise hardly matters (see `scaling`), so this predicts when actions fall, for any T and
-any H: also beyond the 2^53 episodes that float64 can count. It is written from the pseudocode with the identity of
-Lemma 3.5, Phi_{l,i}(a) - Phi_{l,i}(b) = Q_{l,i} (V_{l,i}(a, tail) - V_{l,i}(b, tail)), apart from the learner's code.
+With the theorems' constants noise hardly matters (see `scaling`), so this predicts when actions
+fall, for any T and
+any H: also beyond the 2^53 episodes that float64 can count. It is written from the pseudocode with
+the identity of Lemma 3.5, Phi_{l,i}(a) - Phi_{l,i}(b) = Q_{l,i} (V_{l,i}(a, tail) - V_{l,i}(b,
+tail)), apart from the learner's code.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ ROUNDING = 1e-13
 
 
 def exploration_policy(mdp: MDP, ordered: bool, active: np.ndarray | None = None) -> np.ndarray:
-    """The exploration policy over the active sets bool [H, k+1, A] (default all): float64 [H, k+1, A].
+    """The exploration policy over the active sets bool [H, k+1, A] (default all): float64 [H, k+1,
+    A].
 
-    Uniform (Algorithm 1); or with probability 1 - k/(2H) the active action of largest rank, else uniform (Algorithm 3).
+    Uniform (Algorithm 1); or with probability 1 - k/(2H) the active action of largest rank, else
+    uniform (Algorithm 3).
 
     Example:
         >>> import jaxbandit as jb
@@ -52,7 +56,9 @@ def tables_of(mdp: MDP) -> tuple[np.ndarray, np.ndarray]:
     prob = np.asarray(mdp.prob, np.float64)
     prob = prob / prob.sum(-1, keepdims=True)
     hits = np.asarray(mdp.next_level)[..., None] == np.arange(mdp.width + 1)
-    return np.sum(prob[..., None] * hits, axis=-2), np.sum(prob * np.asarray(mdp.reward, np.float64), axis=-1)
+    return np.sum(prob[..., None] * hits, axis=-2), np.sum(
+        prob * np.asarray(mdp.reward, np.float64), axis=-1
+    )
 
 
 def visits_of(kernel: np.ndarray, policy: np.ndarray, start: int) -> np.ndarray:
@@ -77,7 +83,8 @@ class Arms(NamedTuple):
 
 
 def arms_of(mdp: MDP, ordered: bool, active: np.ndarray) -> Arms:
-    """The exact Phi of every arm of a phase, stages H..1, levels k..1, active actions in index order."""
+    """The exact Phi of every arm of a phase, stages H..1, levels k..1, active actions in index
+    order."""
     kernel, pay = tables_of(mdp)
     H, levels, A, _ = kernel.shape
     start = int(mdp.start)
@@ -100,8 +107,11 @@ def arms_of(mdp: MDP, ordered: bool, active: np.ndarray) -> Arms:
     return Arms(np.concatenate(losses), behind, max(0.0, float(optimum[start] - tail[start])))
 
 
-def noiseless_run(mdp: MDP, ordered: bool, num_episodes: float, max_phases: int = 96) -> tuple[np.ndarray, np.ndarray]:
-    """Episodes and cumulative regret at the corners of the noiseless run's regret curve, from 0 to T.
+def noiseless_run(
+    mdp: MDP, ordered: bool, num_episodes: float, max_phases: int = 96
+) -> tuple[np.ndarray, np.ndarray]:
+    """Episodes and cumulative regret at the corners of the noiseless run's regret curve, from 0 to
+    T.
 
     Example:
         >>> import jaxbandit as jb
@@ -123,18 +133,24 @@ def noiseless_run(mdp: MDP, ordered: bool, num_episodes: float, max_phases: int 
         length = np.ceil(12 * np.log(num_episodes) / epsilon**2)
         episodes.append(episodes[-1][-1] + length * np.arange(1, arms.losses.size + 1))
         regret.append(regret[-1][-1] + length * np.cumsum(arms.losses))
-        kept = active & (arms.behind <= cutoff * epsilon + ROUNDING)  # ties, as at unreachable states, are kept
+        kept = active & (
+            arms.behind <= cutoff * epsilon + ROUNDING
+        )  # ties, as at unreachable states, are kept
         if (kept != active).any():
             active, arms = kept, arms_of(mdp, ordered, kept)
     t, r = np.concatenate(episodes), np.concatenate(regret)
     if t[-1] < num_episodes:
-        t, r = np.append(t, num_episodes), np.append(r, r[-1] + (num_episodes - t[-1]) * arms.loss_of_best)
+        t, r = (
+            np.append(t, num_episodes),
+            np.append(r, r[-1] + (num_episodes - t[-1]) * arms.loss_of_best),
+        )
     inside = t < num_episodes
     return np.append(t[inside], num_episodes), np.append(r[inside], np.interp(num_episodes, t, r))
 
 
 def time_to_target(episodes: np.ndarray, regret: np.ndarray, target: float) -> float:
-    """The episode from which on regret(t) / t stays at or below ``target``; inf if it does not by the end.
+    """The episode from which on regret(t) / t stays at or below ``target``; inf if it does not by
+    the end.
 
     Example:
         >>> time_to_target(np.array([0.0, 10.0, 100.0]), np.array([0.0, 5.0, 5.0]), target=0.1)

@@ -1,15 +1,19 @@
-"""What H, k and A cost: episodes until average regret is down to a target, measured and bounded (Theorems 3.1, 3.11).
+"""What H, k and A cost: episodes until average regret is down to a target, measured and bounded
+(Theorems 3.1, 3.11).
 
-Both learners with the theorems' constants on `patient_prophet`, an ordered instance on which the right thing is to
-wait: under uniform exploration the last stages are reached with probability A^-(H-k), under ordered exploration with
-probability at least (1 - k/(2H))^(H-1). And ExpRef on M^theta, the general hard family. The measure is the first
-episode from which on regret(t) / t <= TARGET, in runs of 8 x 10^15 episodes (float64 counts whole numbers to 2^53).
-Dots are runs; lines are the noiseless computation of `noiseless`, which reaches beyond. The theorems' own number is
-the T that solves bound(T) = TARGET x T, with the constants in O(.) taken as 1.
+Both learners with the theorems' constants on `patient_prophet`, an ordered instance on which the
+right thing is to
+wait: under uniform exploration the last stages are reached with probability A^-(H-k), under ordered
+exploration with probability at least (1 - k/(2H))^(H-1). And ExpRef on M^theta, the general hard
+family. The measure is the first episode from which on regret(t) / t <= TARGET, in runs of 8 x 10^15
+episodes (float64 counts whole numbers to 2^53). Dots are runs; lines are the noiseless computation
+of `noiseless`, which reaches beyond. The theorems' own number is the T that solves bound(T) =
+TARGET x T, with the constants in O(.) taken as 1.
 
-ExpRef pays (Ak)^2 for every further stage, whatever the structure: the price is in C = H (Ak)^(H-1), and T grows with
-its square. OrderedExpRef pays a power of H that grows with k: C = e^((H-1)k/H) (2AH/k)^(k-1) H^k. So there is a
-horizon from which on the order pays off, and below which it costs; it moves up with k.
+ExpRef pays (Ak)^2 for every further stage, whatever the structure: the price is in C = H
+(Ak)^(H-1), and T grows with its square. OrderedExpRef pays a power of H that grows with k: C =
+e^((H-1)k/H) (2AH/k)^(k-1) H^k. So there is a horizon from which on the order pays off, and below
+which it costs; it moves up with k.
 """
 
 from __future__ import annotations
@@ -19,18 +23,19 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxbandit.experiments.base import Experiment, Options
-from jaxbandit.experiments.noiseless import noiseless_run, time_to_target
-from jaxbandit.experiments.scaling import exact
 
 from jaxbandit import theory
+from jaxbandit.experiment.contract import Experiment, Options
+
+from .noiseless import noiseless_run, time_to_target
+from .scaling import exact
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import Dataset
 
     from jaxbandit.mdp import MDP
-    from jaxbandit.plots import Drawn
+    from jaxbandit.plotting.curves import Drawn
 
 LONGEST = 8 * 10**15
 TARGET = 0.02
@@ -41,12 +46,14 @@ ORDERED_SIZES = ((2, 1, 2), (5, 1, 2), (8, 1, 2), (4, 2, 2), (5, 2, 2))
 MORE_SIZES = ((3, 2, 2), (6, 2, 2), (4, 3, 2), (4, 1, 4))
 GENERAL_HORIZONS = (2, 4)
 FARTHEST = 1e60
-"""T of the noiseless runs that go beyond what can be counted (the number of episodes per arm is kept)."""
+"""T of the noiseless runs that go beyond what can be counted (the number of episodes per arm is
+kept)."""
 
 
 @cache
 def patient_prophet(horizon: int, capacity: int, num_actions: int) -> MDP:
-    """Prophet problem with certain values: 0.4 at the first H - k stages, 1 at the last k. Waiting is optimal.
+    """Prophet problem with certain values: 0.4 at the first H - k stages, 1 at the last k. Waiting
+    is optimal.
 
     Only the largest threshold waits; the other A - 1 take.
 
@@ -72,7 +79,10 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
     """A few sizes by simulation; all sizes of a sweep share T, so that ln T is the same."""
     import jaxbandit as jb
 
-    known = {"ExpRef": jb.make_learner("expref"), "OrderedExpRef": jb.make_learner("ordered-expref")}
+    known = {
+        "ExpRef": jb.make_learner("expref"),
+        "OrderedExpRef": jb.make_learner("ordered-expref"),
+    }
     sizes = ORDERED_SIZES + (MORE_SIZES if options.full else ())
     horizons = (*GENERAL_HORIZONS, 3, 5) if options.full else GENERAL_HORIZONS
     common = {
@@ -115,11 +125,15 @@ def bound_time(bound: Callable[[float], float]) -> float:
     low, high = np.log(3.0), np.log(1e300)
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (low, middle) if bound(np.exp(middle)) <= TARGET * np.exp(middle) else (middle, high)
+        low, high = (
+            (low, middle) if bound(np.exp(middle)) <= TARGET * np.exp(middle) else (middle, high)
+        )
     return float(np.exp(high))
 
 
-def measure(learner: str, sizes: Iterable[tuple[int, int, int]], general: bool = False) -> list[Point]:
+def measure(
+    learner: str, sizes: Iterable[tuple[int, int, int]], general: bool = False
+) -> list[Point]:
     """Noiseless and bound of each size (H, k, A)."""
     ordered = learner == "OrderedExpRef"
     upper = theory.upper_bound_ordered if ordered else theory.upper_bound_general
@@ -138,12 +152,14 @@ def measure(learner: str, sizes: Iterable[tuple[int, int, int]], general: bool =
 
 
 class Crossover(NamedTuple):
-    """The smallest H from which on OrderedExpRef is ahead, by three measures (None: not up to the largest H)."""
+    """The smallest H from which on OrderedExpRef is ahead, by three measures (None: not up to the
+    largest H)."""
 
     width: int
     num_actions: int
     theorem: int | None
-    """By the expressions of Theorems 3.1 and 3.11 (they have the same T in them, so T does not matter)."""
+    """By the expressions of Theorems 3.1 and 3.11 (they have the same T in them, so T does not
+    matter)."""
     constants: int | None
     """By C of the start state: what the proofs use."""
     measured: int | None
@@ -159,9 +175,13 @@ def crossover(width: int, num_actions: int, largest: int = 12) -> Crossover:
     """
     horizons = range(max(2, width), largest + 1)
     sizes = [(H, width, num_actions) for H in horizons]
-    by_theorem = [theory.upper_bound_ordered(*s, 1e9) < theory.upper_bound_general(*s, 1e9) for s in sizes]
+    by_theorem = [
+        theory.upper_bound_ordered(*s, 1e9) < theory.upper_bound_general(*s, 1e9) for s in sizes
+    ]
     by_constants = [
-        theory.thresholds(*s, ordered=True)[0, width] < theory.thresholds(*s, ordered=False)[0, width] for s in sizes
+        theory.thresholds(*s, ordered=True)[0, width]
+        < theory.thresholds(*s, ordered=False)[0, width]
+        for s in sizes
     ]
     times = [[p.noiseless for p in measure(name, sizes)] for name in LEARNERS]
     by_time = [ordered < general for general, ordered in zip(*times, strict=True)]
@@ -176,7 +196,7 @@ def crossover(width: int, num_actions: int, largest: int = 12) -> Crossover:
 
 def simulated_times(ds: Dataset, learner: str) -> dict[str, tuple[float, float, float]]:
     """Median episodes to the target with its interval (order statistics), by instance."""
-    from jaxbandit.stats import time_to_average_regret
+    from jaxbandit.stats.summaries import time_to_average_regret
 
     episodes = ds["episode"].values
     found = {}
@@ -188,7 +208,8 @@ def simulated_times(ds: Dataset, learner: str) -> dict[str, tuple[float, float, 
 
 
 def rates() -> dict[str, tuple[float, float]]:
-    """Growth of the measured time and of the theorem's: per further stage (ExpRef), as a power of H (OrderedExpRef)."""
+    """Growth of the measured time and of the theorem's: per further stage (ExpRef), as a power of H
+    (OrderedExpRef)."""
 
     def slope(x: np.ndarray, points: list[Point], what: str) -> float:
         return float(np.polyfit(x, np.log([getattr(p, what) for p in points]), 1)[0])
@@ -209,9 +230,18 @@ def rates() -> dict[str, tuple[float, float]]:
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     """Episodes to the target against H (k = 1 and 2), k and A."""
-    from jaxbandit.experiments.scaling_figures import power_axis
+    from jaxbandit.plotting.figures import (
+        GREY,
+        NOTE_SIZE,
+        TEXT_SIZE,
+        TICK_SIZE,
+        Drawn,
+        new_figure,
+        plain_axes,
+        styles,
+    )
 
-    from jaxbandit.figures import GREY, NOTE_SIZE, TEXT_SIZE, TICK_SIZE, Drawn, new_figure, plain_axes, styles
+    from .scaling_figures import power_axis
 
     del options
     figure, axes = new_figure((7.5, 4.7), 2, 3)
@@ -220,7 +250,12 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
         ("against H, ordered, k=1, A=2", "horizon", [(H, 1, 2) for H in range(2, 13)], False),
         ("against H, ordered, k=2, A=2", "horizon", [(H, 2, 2) for H in range(2, 13)], False),
         ("against H, ordered, k=3, A=2", "horizon", [(H, 3, 2) for H in range(3, 13)], False),
-        ("against H, general (M$^\\theta$), k=2, A=2", "horizon", [(H, 2, 2) for H in range(2, 13)], True),
+        (
+            "against H, general (M$^\\theta$), k=2, A=2",
+            "horizon",
+            [(H, 2, 2) for H in range(2, 13)],
+            True,
+        ),
         ("against k, ordered, H=6, A=2", "width", [(6, k, 2) for k in range(1, 7)], False),
         ("against A, ordered, H=4, k=1", "num_actions", [(4, 1, A) for A in range(2, 11)], False),
     ]
@@ -231,17 +266,34 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
         for name, points in lines.items():
             x = [getattr(p, which) for p in points]
             look: dict[str, Any] = {"color": style[name].color}
-            ax.plot(x, [p.noiseless for p in points], ls=style[name].line, lw=1.2, label=name, **look)
+            ax.plot(
+                x, [p.noiseless for p in points], ls=style[name].line, lw=1.2, label=name, **look
+            )
             ax.plot(x, [p.bound for p in points], ls=(0, (1, 1.2)), lw=0.8, alpha=0.9, **look)
-            _dots(ax, datasets["general" if general else "ordered"], name, points, which, style[name].color)
+            _dots(
+                ax,
+                datasets["general" if general else "ordered"],
+                name,
+                points,
+                which,
+                style[name].color,
+            )
         plain_axes(ax)
         power_axis(ax, "y", 1e5, 1e30)
         ax.axhline(2.0**53, color=GREY, lw=0.6)
         ax.set_xticks(range(min(x), max(x) + 1, 2 if len(x) > 6 else 1))
-        ax.set_xlabel({"horizon": "horizon H", "width": "width k", "num_actions": "actions A"}[which], fontsize=TICK_SIZE)
+        ax.set_xlabel(
+            {"horizon": "horizon H", "width": "width k", "num_actions": "actions A"}[which],
+            fontsize=TICK_SIZE,
+        )
         ax.set_title(title, loc="left", fontsize=TEXT_SIZE, pad=4)
     axes[0].annotate(
-        "2$^{53}$: above, no run can count", (2, 2.0**53), (0, 3), textcoords="offset points", fontsize=NOTE_SIZE, color=GREY
+        "2$^{53}$: above, no run can count",
+        (2, 2.0**53),
+        (0, 3),
+        textcoords="offset points",
+        fontsize=NOTE_SIZE,
+        color=GREY,
     )
     handles, names = axes[0].get_legend_handles_labels()
     seeds = datasets["ordered"].sizes["seed"]
@@ -258,7 +310,9 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
 def _dots(ax: Axes, ds: Dataset, learner: str, points: list[Point], which: str, color: str) -> None:
     times = simulated_times(ds, learner)
     for p in points:
-        median, low, high = times.get(_name(p.horizon, p.width, p.num_actions), (np.inf, np.inf, np.inf))
+        median, low, high = times.get(
+            _name(p.horizon, p.width, p.num_actions), (np.inf, np.inf, np.inf)
+        )
         if np.isfinite(median):
             x = getattr(p, which)
             ax.plot([x, x], [max(low, 1.0), min(high, 1e30)], color=color, lw=0.8)
@@ -270,12 +324,20 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     del options
     lines = ["| growth of the time to the target | measured | theorem |", "|---|---|---|"]
     lines += [f"| {name} | {ours:.3g} | {theirs:.3g} |" for name, (ours, theirs) in rates().items()]
-    lines += ["", "| k | A | OrderedExpRef is ahead from H = (theorems) | constants C | measured |", "|---|---|---|---|---|"]
+    lines += [
+        "",
+        "| k | A | OrderedExpRef is ahead from H = (theorems) | constants C | measured |",
+        "|---|---|---|---|---|",
+    ]
     for k, A in ((1, 2), (1, 3), (2, 2), (2, 3), (3, 2)):
         c = crossover(k, A)
         cells = ["beyond 12" if H is None else f"{H}" for H in (c.theorem, c.constants, c.measured)]
         lines.append(f"| {k} | {A} | {' | '.join(cells)} |")
-    lines += ["", "| instance | learner | runs: median episodes | 95 % interval | noiseless |", "|---|---|---|---|---|"]
+    lines += [
+        "",
+        "| instance | learner | runs: median episodes | 95 % interval | noiseless |",
+        "|---|---|---|---|---|",
+    ]
     for label, ds in datasets.items():
         for learner in ds["learner"].values:
             for name, (median, low, high) in simulated_times(ds, str(learner)).items():
@@ -287,4 +349,15 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     return {"price.md": "\n".join(lines) + "\n"}
 
 
-EXPERIMENT = Experiment("price-of-horizon", __doc__, sweeps, figures, tables)
+EXPERIMENT = Experiment(
+    "price-of-horizon",
+    __doc__,
+    sweeps,
+    figures,
+    tables,
+    open_to_learners=False,
+    outputs={
+        "price-of-horizon.png": "episodes until average regret is below a target, against H, k, A",
+        "price.md": "growth rates and crossovers beside the theorems'",
+    },
+)

@@ -1,15 +1,17 @@
-"""Running times, Tables 1 and 2 again: one seed alone, and per seed when 64 run together (Section 5).
+"""Running times, Tables 1 and 2 again: one seed alone, and per seed when 64 run together (Section
+5).
 
-The captions of the tables say A = 4, the text says A = 5: --full does both, with both horizons. Seconds are
-of the run alone; compiling is listed apart. Three ways to run a learner:
+The captions of the tables say A = 4, the text says A = 5: --full does both, with both horizons.
+Seconds are of the run alone; compiling is listed apart. Three ways to run a learner:
 
 * alone: one seed, one device, every episode simulated (what the paper timed);
 * together: 64 seeds side by side on all devices, every episode simulated; seconds per seed;
-* blocks: one seed of ExpRef or OrderedExpRef on the block engine, exact in law, no episode simulated.
+* blocks: one seed of ExpRef or OrderedExpRef on the block engine, exact in law, no episode
+  simulated.
 
-The time of a simulated episode does not depend on T, so it is measured on shorter runs and scaled up to
-T = 2,000,000, as the table says (``--episodes 2000000`` runs "alone" at full length); blocks run all of it.
-``--seeds`` is the number of repetitions of each timing.
+The time of a simulated episode does not depend on T, so it is measured on shorter runs and scaled
+up to T = 2,000,000, as the table says (``--episodes 2000000`` runs "alone" at full length); blocks
+run all of it. ``--seeds`` is the number of repetitions of each timing.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxbandit.experiments.base import Experiment, Options
+
+from jaxbandit.experiment.contract import Experiment, Options
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.intervals import Estimate
+    from jaxbandit.stats.intervals import Estimate
 
 NUM_EPISODES = 2_000_000
 TOGETHER = 64
@@ -36,18 +39,22 @@ PAPER_SECONDS = {
     (20, "OrderedExpRef"): (179, 180, 181),
     (20, "UCB-VI"): (1161, 1683, 2246),
 }
-"""Printed in the paper for k = 2, 3, 4: I1, A = 4 by the captions, Apple M3, T = 2,000,000, one run."""
+"""Printed in the paper for k = 2, 3, 4: I1, A = 4 by the captions, Apple M3, T = 2,000,000, one
+run."""
 WAYS = ("alone", "together", "blocks")
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
-    """One sweep per size, way and repetition; repetitions differ in their root seed and share compilations."""
+    """One sweep per size, way and repetition; repetitions differ in their root seed and share
+    compilations."""
     import jaxbandit as jb
 
     sizes = [(h, a) for a in (4, 5) for h in (15, 20)] if options.full else [(15, 4)]
     instances = {
         (h, a): {
-            f"H = {h}, k = {k}, A = {a}": jb.make_instance("prophet-uniform", horizon=h, capacity=k, num_values=a)
+            f"H = {h}, k = {k}, A = {a}": jb.make_instance(
+                "prophet-uniform", horizon=h, capacity=k, num_values=a
+            )
             for k in CAPACITIES
         }
         for h, a in sizes
@@ -61,11 +68,19 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
     ways = {
         "alone": {**simulated, **single, "num_episodes": episodes},
         "together": {**simulated, "num_seeds": TOGETHER, "num_episodes": max(1, episodes // 10)},
-        "blocks": {"learners": in_blocks, "engine": "blocks", **single, "num_episodes": NUM_EPISODES},
+        "blocks": {
+            "learners": in_blocks,
+            "engine": "blocks",
+            **single,
+            "num_episodes": NUM_EPISODES,
+        },
     }
     return {
         f"{way}-H{h}-A{a}-{repetition}": {
-            **common, **arguments, "instances": instances[h, a], "seed": options.seed + repetition
+            **common,
+            **arguments,
+            "instances": instances[h, a],
+            "seed": options.seed + repetition,
         }
         for h, a in sizes
         for way, arguments in ways.items()
@@ -83,7 +98,8 @@ class Times(NamedTuple):
 
 
 def times(datasets: dict[str, Dataset], way: str, learner: str, instance: str) -> Times | None:
-    """The timings of a learner on an instance; None if this way has none (UCB-VI has no block form)."""
+    """The timings of a learner on an instance; None if this way has none (UCB-VI has no block
+    form)."""
     runs, compiles = [], []
     for label, dataset in datasets.items():
         here = learner in dataset["learner"].values and instance in dataset["instance"].values
@@ -99,9 +115,11 @@ def growth(
     datasets: dict[str, Dataset], way: str, learner: str, horizon: int, num_actions: int
 ) -> Estimate | None:
     """The factor from k = 2 to k = 4 in a learner's time, with a 95 % interval over repetitions."""
-    from jaxbandit.intervals import mean_interval
+    from jaxbandit.stats.intervals import mean_interval
 
-    ends = [times(datasets, way, learner, f"H = {horizon}, k = {k}, A = {num_actions}") for k in (2, 4)]
+    ends = [
+        times(datasets, way, learner, f"H = {horizon}, k = {k}, A = {num_actions}") for k in (2, 4)
+    ]
     if ends[0] is None or ends[1] is None:
         return None
     return mean_interval(ends[1].run / ends[0].run, replicates="repetitions")
@@ -111,12 +129,14 @@ def sizes_in(datasets: dict[str, Dataset]) -> list[tuple[int, int]]:
     """The (H, A) that were timed, as in the tables of the paper."""
     names = [str(name) for dataset in datasets.values() for name in dataset["instance"].values]
     parts = [[int(part.split(" = ")[1]) for part in name.split(", ")] for name in names]
-    return sorted({(horizon, actions) for horizon, _, actions in parts}, key=lambda size: (size[1], size[0]))
+    return sorted(
+        {(horizon, actions) for horizon, _, actions in parts}, key=lambda size: (size[1], size[0])
+    )
 
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """A table like the paper's for every (H, A), the paper's own rows beside it."""
-    from jaxbandit.report import markdown_table
+    from jaxbandit.experiment.report import markdown_table
 
     parts = []
     for horizon, actions in sizes_in(datasets):
@@ -137,7 +157,14 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
                         f"{learner}, {way}", *(_seconds(cell.run) for cell in known),
                         _factor(factor), f"{max(cell.compile for cell in known):.1f}",
                     ])  # fmt: skip
-        head = [f"I1, H = {horizon}, A = {actions}", "k = 2", "k = 3", "k = 4", "k = 4 over k = 2", "compile"]
+        head = [
+            f"I1, H = {horizon}, A = {actions}",
+            "k = 2",
+            "k = 3",
+            "k = 4",
+            "k = 4 over k = 2",
+            "compile",
+        ]
         parts.append(markdown_table(head, rows))
     return {"runtimes.md": "\n\n".join([_note(datasets), *parts])}
 
@@ -155,7 +182,7 @@ def _note(datasets: dict[str, Dataset]) -> str:
 
 
 def _seconds(run: np.ndarray) -> str:
-    from jaxbandit.intervals import mean_interval
+    from jaxbandit.stats.intervals import mean_interval
 
     estimate = mean_interval(run, replicates="repetitions")
     half = estimate.high - estimate.value
@@ -169,4 +196,14 @@ def _factor(estimate: Estimate | None) -> str:
     return f"{estimate.value:.2f}{interval}"
 
 
-EXPERIMENT = Experiment("runtimes", __doc__, sweeps, tables=tables)
+EXPERIMENT = Experiment(
+    "runtimes",
+    __doc__,
+    sweeps,
+    tables=tables,
+    open_to_learners=False,
+    outputs={
+        "runtimes.md": "seconds per run beside those the paper printed",
+    },
+    takes="with --full about 12 minutes on two cores",
+)

@@ -1,23 +1,31 @@
-"""Regret against T up to 10^13 with the theorems' own constants: fixed instances and the worst case (Theorems 3.1, 3.11).
+"""Regret against T up to 10^13 with the theorems' own constants: fixed instances and the worst case
+(Theorems 3.1, 3.11).
 
 Two different things, kept apart:
 
-fixed       One instance and one long run of T = 10^13 episodes per seed, recorded on a log grid. Regret grows
-            linearly while C_{l,i} eps exceeds every difference of Phi, then in steps, as phases eliminate, and stays
-            flat once only optimal actions are left. The square root is *not* visible here, and need not be.
-worst-case  At every T the largest mean regret over a family of instances that differ in one gap: the square root of
-            the theorems. Each T is a run of its own: the number of episodes per arm and the last eps depend on T.
+fixed       One instance and one long run of T = 10^13 episodes per seed, recorded on a log grid.
+Regret grows
+            linearly while C_{l,i} eps exceeds every difference of Phi, then in steps, as phases
+            eliminate, and stays flat once only optimal actions are left. The square root is *not*
+            visible here, and need not be.
+worst-case  At every T the largest mean regret over a family of instances that differ in one gap:
+the square root of
+            the theorems. Each T is a run of its own: the number of episodes per arm and the last
+            eps depend on T.
 
-Why the worst case goes like the upper bound: noise hardly matters (with n = 12 ln T / eps^2 the standard error of
-Phi-hat is below eps / (2 sqrt(12 ln T))), so an action with difference D in Phi falls in the first phase with
-eps < D / C_{l,i}. The eps reached after T episodes is 2 to 4 times sqrt(H k A ln T / T), so gaps up to that multiple
-of C are never resolved and cost gap x T. That is C sqrt(H k A T ln T) up to a constant: Theorem 3.1 without its factor
-H A k (C in place of H^2 (Ak)^H), Theorem 3.11 without its factor 2 H e^(k/H).
+Why the worst case goes like the upper bound: noise hardly matters (with n = 12 ln T / eps^2 the
+standard error of Phi-hat is below eps / (2 sqrt(12 ln T))), so an action with difference D in Phi
+falls in the first phase with eps < D / C_{l,i}. The eps reached after T episodes is 2 to 4 times
+sqrt(H k A ln T / T), so gaps up to that multiple of C are never resolved and cost gap x T. That is
+C sqrt(H k A T ln T) up to a constant: Theorem 3.1 without its factor H A k (C in place of H^2
+(Ak)^H), Theorem 3.11 without its factor 2 H e^(k/H).
 
-Families: the general one is M^theta of Theorem 4.1 (width 2, Bernoulli(1/2) noise). The ordered one is a prophet
-problem in which X_1 is certain and worth the gap more than the capacity it takes, and the later X_i are 0 or 1: at the
-start, where C is largest, taking beats waiting by the gap, and waiting is the maximal action. The lower bound of Theorem
-4.2 needs width 3, so it has nothing to say about the ordered shapes here; `lower_bounds` is about both families.
+Families: the general one is M^theta of Theorem 4.1 (width 2, Bernoulli(1/2) noise). The ordered one
+is a prophet
+problem in which X_1 is certain and worth the gap more than the capacity it takes, and the later X_i
+are 0 or 1: at the start, where C is largest, taking beats waiting by the gap, and waiting is the
+maximal action. The lower bound of Theorem 4.2 needs width 3, so it has nothing to say about the
+ordered shapes here; `lower_bounds` is about both families.
 """
 
 from __future__ import annotations
@@ -26,13 +34,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxbandit.experiments.base import Experiment, Options
+
+from jaxbandit.experiment.contract import Experiment, Options
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
     from jaxbandit.mdp import MDP
-    from jaxbandit.plots import Drawn
+    from jaxbandit.plotting.curves import Drawn
 
 LONGEST = 10**13
 MIN_FITTED = 4
@@ -75,7 +84,12 @@ SHAPES = (
     Shape(False, 2, 2, 3), Shape(False, 3, 2, 2), Shape(False, 4, 2, 2),
     Shape(True, 2, 1, 3), Shape(True, 3, 2, 2), Shape(True, 3, 3, 2),
 )  # fmt: skip
-MORE_SHAPES = (Shape(False, 2, 2, 2), Shape(False, 3, 2, 3), Shape(True, 4, 1, 2), Shape(True, 4, 2, 2))
+MORE_SHAPES = (
+    Shape(False, 2, 2, 2),
+    Shape(False, 3, 2, 3),
+    Shape(True, 4, 1, 2),
+    Shape(True, 4, 2, 2),
+)
 
 
 def exact(name: str, **parameters: Any) -> MDP:
@@ -88,7 +102,7 @@ def exact(name: str, **parameters: Any) -> MDP:
     import jax
 
     import jaxbandit as jb
-    from jaxbandit.engines.compat import x64
+    from jaxbandit.xla.compat import x64
 
     with x64():
         return jax.tree.map(np.asarray, jb.make_instance(name, **parameters))
@@ -108,10 +122,12 @@ def last_unit(horizon: int, capacity: int) -> float:
 
 
 def tied_prophet(horizon: int, capacity: int, num_values: int, gap: float) -> MDP:
-    """Prophet problem in which taking the certain X_1 beats waiting by ``gap`` (of the normalised reward).
+    """Prophet problem in which taking the certain X_1 beats waiting by ``gap`` (of the normalised
+    reward).
 
-    X_2, ..., X_H are 1 with probability p = 1 / (2 (H-1)), else 0, so that at level l of stage 2 the optimal value is
-    E min(l, Binomial(H-1, p)); X_1 is worth the difference between l = k and l = k-1, plus k gap.
+    X_2, ..., X_H are 1 with probability p = 1 / (2 (H-1)), else 0, so that at level l of stage 2
+    the optimal value is E min(l, Binomial(H-1, p)); X_1 is worth the difference between l = k and l
+    = k-1, plus k gap.
 
     Example:
         >>> import jaxbandit as jb
@@ -125,7 +141,9 @@ def tied_prophet(horizon: int, capacity: int, num_values: int, gap: float) -> MD
     if not 0 < worth <= 1:
         most = (1 - last_unit(horizon, capacity)) / capacity
         raise ValueError(f"gap: {gap}; accepted: above 0, at most {most:.4g}")
-    steps = np.linspace(0, 1, num_values)  # values in between never occur: as thresholds they do what 0 does
+    steps = np.linspace(
+        0, 1, num_values
+    )  # values in between never occur: as thresholds they do what 0 does
     values = np.stack([worth * steps] + [steps] * after)
     probabilities = np.zeros((horizon, num_values))
     probabilities[0, -1] = 1
@@ -136,13 +154,16 @@ def tied_prophet(horizon: int, capacity: int, num_values: int, gap: float) -> MD
 def gaps_of(shape: Shape, learner: str) -> np.ndarray:
     """The gaps 0.95 C 2^-j, with C the threshold of the start state.
 
-    A gap at the start falls in the phase with C eps < gap, and eps is a power of 2, so these are the gaps that just
-    survive: the mean regret grows with the gap between two of them, and the largest over them is that over all gaps,
-    less 5 %.
+    A gap at the start falls in the phase with C eps < gap, and eps is a power of 2, so these are
+    the gaps that just
+    survive: the mean regret grows with the gap between two of them, and the largest over them is
+    that over all gaps, less 5 %.
     """
     from jaxbandit import theory
 
-    table = theory.thresholds(shape.horizon, shape.width, shape.num_actions, learner == "OrderedExpRef")
+    table = theory.thresholds(
+        shape.horizon, shape.width, shape.num_actions, learner == "OrderedExpRef"
+    )
     gaps = 0.95 * table[0, shape.width] * 2.0 ** -np.arange(60)
     largest = LARGEST_GAP
     if shape.ordered:
@@ -162,20 +183,26 @@ def instances_of(shape: Shape, learner: str) -> dict[str, MDP]:
     sizes = {"horizon": H, "width": k, "num_actions": A, "num_outcomes": 2}
     fixed = exact("random-general", key=jax.random.key(3), **sizes)
     theta = [1] * H  # not action 0, which a learner plays before it knows anything
-    needle = {f"{gap:.9g}": exact("hard-general", theta=theta, num_actions=A, gap=gap) for gap in gaps}
+    needle = {
+        f"{gap:.9g}": exact("hard-general", theta=theta, num_actions=A, gap=gap) for gap in gaps
+    }
     return {FIXED: fixed} | needle
 
 
 def with_horizons(learner: Any, shape: Shape, horizons: np.ndarray, longest: int) -> Any:
     """The learner once per T of ``horizons``, as a parameter grid of runs of ``longest`` episodes.
 
-    ExpRef uses T in two places: n = ceil(12 ln T / eps^2), and phases run while eps > sqrt(H k A ln T / T). With both
-    set as parameters, the first T episodes of a longer run are those of a run of T episodes.
+    ExpRef uses T in two places: n = ceil(12 ln T / eps^2), and phases run while eps > sqrt(H k A ln
+    T / T). With both set as parameters, the first T episodes of a longer run are those of a run of
+    T episodes.
     """
-    from jaxbandit.axes import LearnerGrid
+    from jaxbandit.sweeps.axes import LearnerGrid
 
     T = np.asarray(horizons, np.float64)
-    params = {name: np.broadcast_to(value, (T.size, *np.shape(value))).copy() for name, value in learner.params.items()}
+    params = {
+        name: np.broadcast_to(value, (T.size, *np.shape(value))).copy()
+        for name, value in learner.params.items()
+    }
     params["episodes_scale"] = np.log(T) / np.log(float(longest))
     params["last_epsilon"] = np.sqrt(shape.num_arms * np.log(T) / T)
     return LearnerGrid(learner._replace(params=params), ("episodes_scale", "last_epsilon"))
@@ -198,7 +225,10 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
 
     longest = options.choose_episodes(LONGEST, full=LONGEST)
     seeds = options.choose_seeds(64, full=256)
-    known = {"ExpRef": jb.make_learner("expref"), "OrderedExpRef": jb.make_learner("ordered-expref")}
+    known = {
+        "ExpRef": jb.make_learner("expref"),
+        "OrderedExpRef": jb.make_learner("ordered-expref"),
+    }
     horizons = horizons_of(longest)
     between = np.rint(np.geomspace(100, longest, 89)).astype(np.int64)  # eight per decade
     points = np.unique(np.concatenate([horizons, between[between <= longest]]))
@@ -234,13 +264,15 @@ class WorstCase(NamedTuple):
     seeds: tuple[float, float]
     """95 % jackknife interval of the slope over seeds: how much of it is chance."""
     steps: tuple[float, float]
-    """95 % t-interval of the slope from the residuals: how far the doubling of phases bends the line."""
+    """95 % t-interval of the slope from the residuals: how far the doubling of phases bends the
+    line."""
     reference: float
     """The same fit to sqrt(T ln T)."""
 
     @property
     def settled(self) -> bool:
-        """Whether enough T (two decades) lie beyond the linear beginning for the slope to mean something."""
+        """Whether enough T (two decades) lie beyond the linear beginning for the slope to mean
+        something."""
         return int(self.fitted.sum()) >= MIN_FITTED
 
 
@@ -268,7 +300,9 @@ def worst_case(ds: Dataset, learner: str) -> WorstCase:
     x = x - x.mean()
     y = np.log(mean.max(0))[fitted]
     slope = float(y @ x / (x @ x))
-    without = (runs.sum(-1, keepdims=True) - runs) / (count - 1)  # means with one seed left out each
+    without = (runs.sum(-1, keepdims=True) - runs) / (
+        count - 1
+    )  # means with one seed left out each
     others = np.log(without.max(0))[fitted].T @ x / (x @ x)
     error = np.sqrt((count - 1) / count * np.sum((others - others.mean()) ** 2))
     chance = stats.t.ppf(0.975, count - 1) * error
@@ -296,15 +330,18 @@ def worst_cases(datasets: Mapping[str, Dataset]) -> dict[Shape, dict[str, WorstC
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     """One figure of the fixed instances, one of the worst case."""
-    from jaxbandit.experiments.scaling_figures import draw_fixed, draw_worst
+    from .scaling_figures import draw_fixed, draw_worst
 
     del options
-    return {"scaling-fixed": draw_fixed(datasets), "scaling-worst-case": draw_worst(worst_cases(datasets))}
+    return {
+        "scaling-fixed": draw_fixed(datasets),
+        "scaling-worst-case": draw_worst(worst_cases(datasets)),
+    }
 
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Slopes with their intervals, and constants against both bounds."""
-    from jaxbandit.experiments.scaling_figures import bounds_of
+    from .scaling_figures import bounds_of
 
     del options
     lines = [
@@ -325,4 +362,17 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     return {"slopes.md": "\n".join(lines) + "\n"}
 
 
-EXPERIMENT = Experiment("scaling", __doc__, sweeps, figures, tables)
+EXPERIMENT = Experiment(
+    "scaling",
+    __doc__,
+    sweeps,
+    figures,
+    tables,
+    open_to_learners=False,
+    outputs={
+        "scaling-fixed.png": "regret against T on fixed instances",
+        "scaling-worst-case.png": "the largest regret over gaps against T, with fitted slopes",
+        "slopes.md": "slopes with intervals, and regret against both bounds",
+    },
+    takes="about 3 minutes on two cores",
+)

@@ -1,4 +1,5 @@
-"""The two figures of the `scaling` experiment: fixed instances, and the worst case with both bounds."""
+"""The two figures of the `scaling` experiment: fixed instances, and the worst case with both
+bounds."""
 
 from __future__ import annotations
 
@@ -10,15 +11,17 @@ import numpy as np
 from jaxbandit import theory
 
 if TYPE_CHECKING:
-    from jaxbandit.experiments.scaling import Shape, WorstCase
     from matplotlib.axes import Axes
     from xarray import Dataset
 
-    from jaxbandit.plots import Drawn
+    from jaxbandit.plotting.curves import Drawn
+
+    from .scaling import Shape, WorstCase
 
 
 def bounds_of(shape: Shape, learner: str, horizons: np.ndarray) -> dict[str, np.ndarray]:
-    """The bound expressions without their unknown constants: "upper", and "lower" where Section 4 has one."""
+    """The bound expressions without their unknown constants: "upper", and "lower" where Section 4
+    has one."""
     H, k, A = shape.horizon, shape.width, shape.num_actions
     upper = theory.upper_bound_ordered if learner == "OrderedExpRef" else theory.upper_bound_general
     found = {"upper": upper(H, k, A, horizons)}
@@ -49,10 +52,10 @@ def decades(values: np.ndarray) -> tuple[float, float]:
 
 def draw_fixed(datasets: Mapping[str, Dataset]) -> Drawn:
     """Log-log regret of the long runs; dots where active sets shrink, ticks at phase ends."""
-    from jaxbandit.experiments.scaling import FIXED, label_of, shapes_in
-
-    from jaxbandit.figures import GREY, NOTE_SIZE, TEXT_SIZE, Drawn, plain_axes, styles
+    from jaxbandit.plotting.figures import GREY, NOTE_SIZE, TEXT_SIZE, Drawn, plain_axes, styles
     from jaxbandit.stats import band
+
+    from .scaling import FIXED, label_of, shapes_in
 
     shapes = shapes_in(datasets)
     figure, axes = _panels(len(shapes), 2.05)
@@ -65,7 +68,9 @@ def draw_fixed(datasets: Mapping[str, Dataset]) -> Drawn:
             episodes = ds["episode"].values.astype(np.float64)
             b = drawn[name] = band(ds["regret"].transpose("seed", "episode").values)
             ax.fill_between(episodes, b.low, b.high, color=style[name].color, alpha=0.25, lw=0)
-            ax.plot(episodes, b.center, color=style[name].color, ls=style[name].line, lw=1.3, label=name)
+            ax.plot(
+                episodes, b.center, color=style[name].color, ls=style[name].line, lw=1.3, label=name
+            )
             _mark_phases(ax, ds, style[name].color, row)
         data[shape.title] = drawn
         plain_axes(ax)
@@ -90,7 +95,7 @@ def draw_fixed(datasets: Mapping[str, Dataset]) -> Drawn:
 
 def _panels(count: int, height: float) -> tuple[Any, list[Axes]]:
     """A figure of ``count`` panels, three in a row."""
-    from jaxbandit.figures import new_figure
+    from jaxbandit.plotting.figures import new_figure
 
     columns = min(3, count)
     rows = -(-count // columns)
@@ -101,23 +106,38 @@ def _panels(count: int, height: float) -> tuple[Any, list[Axes]]:
 
 
 def _mark_phases(ax: Axes, ds: Dataset, color: str, row: int) -> None:
-    """Marks along the top at the phase ends (medians), and dots on the curve where active sets shrink."""
-    active = ds["active_actions"].isel(level=slice(1, None)).sum(("stage", "level"), skipna=False).median("seed").values
+    """Marks along the top at the phase ends (medians), and dots on the curve where active sets
+    shrink."""
+    active = (
+        ds["active_actions"]
+        .isel(level=slice(1, None))
+        .sum(("stage", "level"), skipna=False)
+        .median("seed")
+        .values
+    )
     ends = ds["phase_end"].median("seed").values
     before = np.concatenate([[active[0]], active[:-1]])
     fewer = np.isfinite(ends) & (active < before)
     mean = ds["regret"].mean("seed").values
-    at = np.exp(np.interp(np.log(ends[fewer]), np.log(ds["episode"].values.astype(float)), np.log(mean)))
+    at = np.exp(
+        np.interp(np.log(ends[fewer]), np.log(ds["episode"].values.astype(float)), np.log(mean))
+    )
     ax.plot(ends[fewer], at, "o", ms=3.4, color=color, mec="white", mew=0.5, zorder=4)
     done = ends[np.isfinite(ends)]
     ax.plot(
-        done, np.full(done.size, 0.985 - 0.035 * row), "|", ms=3.5, mew=0.7, color=color, transform=ax.get_xaxis_transform()
+        done,
+        np.full(done.size, 0.985 - 0.035 * row),
+        "|",
+        ms=3.5,
+        mew=0.7,
+        color=color,
+        transform=ax.get_xaxis_transform(),
     )
 
 
 def draw_worst(cases: Mapping[Shape, Mapping[str, WorstCase]]) -> Drawn:
     """Log-log worst case with fitted slopes and both bounds, one panel per shape."""
-    from jaxbandit.figures import (
+    from jaxbandit.plotting.figures import (
         GREY,
         NOTE_SIZE,
         TEXT_SIZE,
@@ -143,10 +163,18 @@ def draw_worst(cases: Mapping[Shape, Mapping[str, WorstCase]]) -> Drawn:
                 middle = np.exp(np.mean(np.log(case.regret[case.fitted]) - case.slope * np.log(x)))
                 ax.plot(x, middle * x**case.slope, color=color, lw=1, ls=style[name].line)
             for kind, bound in bounds_of(shape, name, case.horizons).items():
-                ax.plot(case.horizons, bound, lw=0.9, ls=(0, (1, 1.2)), color=color if kind == "upper" else GREY)
+                ax.plot(
+                    case.horizons,
+                    bound,
+                    lw=0.9,
+                    ls=(0, (1, 1.2)),
+                    color=color if kind == "upper" else GREY,
+                )
                 tops.append(bound)
             wide = max(case.slope - case.steps[0], case.slope - case.seeds[0])
-            shown = f"slope {case.slope:.2f} ± {wide:.2f}" if case.settled else "still linear, no slope"
+            shown = (
+                f"slope {case.slope:.2f} ± {wide:.2f}" if case.settled else "still linear, no slope"
+            )
             texts.append((f"{name}: {shown}", color))
         values = np.concatenate([np.concatenate([c.regret for c in learners.values()]), *tops])
         plain_axes(ax)
@@ -156,16 +184,37 @@ def draw_worst(cases: Mapping[Shape, Mapping[str, WorstCase]]) -> Drawn:
         ax.set_title(shape.title, loc="left", fontsize=TEXT_SIZE, pad=4)
         for row, (text, color) in enumerate(texts):
             ax.annotate(
-                text, (0.99, 0.03 + 0.09 * row), xycoords="axes fraction", ha="right", fontsize=NOTE_SIZE, color=color
+                text,
+                (0.99, 0.03 + 0.09 * row),
+                xycoords="axes fraction",
+                ha="right",
+                fontsize=NOTE_SIZE,
+                color=color,
             )
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=style[name].color, ls=style[name].line, marker="o", ms=2.6, lw=1, label=name)
+        Line2D(
+            [],
+            [],
+            color=style[name].color,
+            ls=style[name].line,
+            marker="o",
+            ms=2.6,
+            lw=1,
+            label=name,
+        )
         for name in ("ExpRef", "OrderedExpRef")
     ]
     handles += [
-        Line2D([], [], color=style["ExpRef"].color, ls=(0, (1, 1.2)), lw=0.9, label="upper bound (its colour)"),
+        Line2D(
+            [],
+            [],
+            color=style["ExpRef"].color,
+            ls=(0, (1, 1.2)),
+            lw=0.9,
+            label="upper bound (its colour)",
+        ),
         Line2D([], [], color=GREY, ls=(0, (1, 1.2)), lw=0.9, label="lower bound"),
     ]
     box = figure.legend(

@@ -1,11 +1,11 @@
 """The paper's empirical claims, each with numbers, intervals and a verdict (Section 5).
 
 Reads the results of `prophet` and `runtimes`. How a claim about regret is judged, with one kind of
-constants: the difference between two learners is paired by instance and seed; its intervals hold jointly
-for all panels at 95 % (Bonferroni over panels). "holds": in every panel the interval is on the claimed
-side of 0. "does not hold": in some panel the interval is on the other side. "not decided": neither. If
-theory and practical constants disagree, the claim "depends" on the constants, which the paper does not
-state.
+constants: the difference between two learners is paired by instance and seed; its intervals hold
+jointly for all panels at 95 % (Bonferroni over panels). "holds": in every panel the interval is on
+the claimed side of 0. "does not hold": in some panel the interval is on the other side. "not
+decided": neither. If theory and practical constants disagree, the claim "depends" on the constants,
+which the paper does not state.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxbandit.experiments import prophet, runtimes
-from jaxbandit.experiments.base import Experiment, Options
+
+from jaxbandit.experiment.contract import Experiment, Options
+
+from . import prophet, runtimes
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 SAME_ORDER = 10.0
-"""Two regrets are of the same order of magnitude if neither is more than so many times the other."""
+"""Two regrets are of the same order of magnitude if neither is more than so many times the
+other."""
 FLAT = 1.25
-"""A time that grows by less than this factor from k = 2 to k = 4 is flat (the paper's: 1.01 to 1.05, and 1.8
-to 1.9 for UCB-VI; the number of levels doubles)."""
+"""A time that grows by less than this factor from k = 2 to k = 4 is flat (the paper's: 1.01 to
+1.05, and 1.8 to 1.9 for UCB-VI; the number of levels doubles)."""
 
 
 class Interval(NamedTuple):
@@ -38,7 +41,9 @@ class Interval(NamedTuple):
 
     def text(self, form: str = ",.0f") -> str:
         """For a table: value, interval, panel."""
-        interval = "no interval" if np.isnan(self.low) else f"{self.low:{form}} to {self.high:{form}}"
+        interval = (
+            "no interval" if np.isnan(self.low) else f"{self.low:{form}} to {self.high:{form}}"
+        )
         return f"{self.value:{form}} [{interval}] ({self.panel})"
 
 
@@ -68,7 +73,8 @@ def judge(intervals: list[Interval], low: float = -np.inf, high: float = np.inf)
 
 
 def differences(dataset: Dataset, first: str, second: str, times: int = 1) -> list[Interval]:
-    """Final regret of ``first`` minus that of ``second`` per panel; ``times`` of them jointly at 95 %."""
+    """Final regret of ``first`` minus that of ``second`` per panel; ``times`` of them jointly at 95
+    %."""
     from jaxbandit import stats
 
     last = dataset.isel(episode=[-1])
@@ -77,12 +83,15 @@ def differences(dataset: Dataset, first: str, second: str, times: int = 1) -> li
     found = []
     for panel in panels:
         band = stats.regret_difference(last, first, second, family=panel, level=level)
-        found.append(Interval(panel, float(band.center[0]), float(band.low[0]), float(band.high[0])))
+        found.append(
+            Interval(panel, float(band.center[0]), float(band.low[0]), float(band.high[0]))
+        )
     return found
 
 
 def ratios(dataset: Dataset, first: str, second: str) -> list[Interval]:
-    """Mean final regret of ``first`` over that of ``second``, per panel, jointly at 95 % (jackknife)."""
+    """Mean final regret of ``first`` over that of ``second``, per panel, jointly at 95 %
+    (jackknife)."""
     from scipy import stats as distributions
 
     from jaxbandit import stats
@@ -105,7 +114,9 @@ def ratios(dataset: Dataset, first: str, second: str) -> list[Interval]:
 def regret_findings(constants: str, dataset: Dataset) -> list[Finding]:
     """The three claims about regret with one kind of constants."""
     others = ("ExpRef", "OrderedExpRef")
-    lowest = [each for name in others for each in differences(dataset, name, "UCB-VI", times=len(others))]
+    lowest = [
+        each for name in others for each in differences(dataset, name, "UCB-VI", times=len(others))
+    ]
     findings = [
         Finding(
             "UCB-VI has the lowest regret",
@@ -114,7 +125,9 @@ def regret_findings(constants: str, dataset: Dataset) -> list[Finding]:
             judge(lowest, 0),
         )
     ]
-    ordered = [name for name in map(str, dataset["learner"].values) if name.startswith("OrderedExpRef")]
+    ordered = [
+        name for name in map(str, dataset["learner"].values) if name.startswith("OrderedExpRef")
+    ]
     for name in ordered:
         label = constants if name == "OrderedExpRef" else f"{constants} with k/(2H)"
         better = differences(dataset, "ExpRef", name)
@@ -131,7 +144,9 @@ def regret_findings(constants: str, dataset: Dataset) -> list[Finding]:
         factor = ratios(dataset, name, "UCB-VI")
         evidence = f"OrderedExpRef over UCB-VI: {_extremes(factor, '.2f')}"
         verdict = judge(factor, 1 / SAME_ORDER, SAME_ORDER)
-        findings.append(Finding("OrderedExpRef is of UCB-VI's order of magnitude", label, evidence, verdict))
+        findings.append(
+            Finding("OrderedExpRef is of UCB-VI's order of magnitude", label, evidence, verdict)
+        )
     return findings
 
 
@@ -145,19 +160,29 @@ def _signs(intervals: list[Interval], what: str) -> str:
 
 def _extremes(intervals: list[Interval], form: str = ",.0f") -> str:
     """The smallest and the largest number, each with its interval."""
-    ends = [min(intervals, key=lambda each: each.value), max(intervals, key=lambda each: each.value)]
+    ends = [
+        min(intervals, key=lambda each: each.value),
+        max(intervals, key=lambda each: each.value),
+    ]
     return " up to ".join(each.text(form) for each in dict.fromkeys(ends))
 
 
 def time_findings(datasets: dict[str, Dataset]) -> list[Finding]:
     """The two claims about running times, one seed alone with every episode simulated."""
     claims: list[tuple[str, tuple[str, ...], dict[str, float]]] = [
-        ("ExpRef's and OrderedExpRef's time is flat in k", ("ExpRef", "OrderedExpRef"), {"high": FLAT}),
+        (
+            "ExpRef's and OrderedExpRef's time is flat in k",
+            ("ExpRef", "OrderedExpRef"),
+            {"high": FLAT},
+        ),
         ("UCB-VI's time grows with k", ("UCB-VI",), {"low": FLAT}),
     ]
     findings = []
     for claim, learners, bounds in claims:
-        for way, words in (("alone", "one seed alone"), ("together", f"per seed of {runtimes.TOGETHER}")):
+        for way, words in (
+            ("alone", "one seed alone"),
+            ("together", f"per seed of {runtimes.TOGETHER}"),
+        ):
             factors = []
             for horizon, actions in runtimes.sizes_in(datasets):
                 for learner in learners:
@@ -180,18 +205,21 @@ def overall(findings: list[Finding]) -> dict[str, str]:
     """
     words: dict[str, dict[str, list[str]]] = {}
     for finding in findings:
-        words.setdefault(finding.claim, {}).setdefault(finding.verdict, []).append(finding.constants)
+        words.setdefault(finding.claim, {}).setdefault(finding.verdict, []).append(
+            finding.constants
+        )
     return {
         claim: next(iter(found))
         if len(found) == 1
-        else "depends: " + "; ".join(f"{verdict} ({' and '.join(where)})" for verdict, where in found.items())
+        else "depends: "
+        + "; ".join(f"{verdict} ({' and '.join(where)})" for verdict, where in found.items())
         for claim, found in words.items()
     }
 
 
 def report(findings: list[Finding], note: str) -> str:
     """The findings as markdown: a line for each claim, then the evidence."""
-    from jaxbandit.report import markdown_table
+    from jaxbandit.experiment.report import markdown_table
 
     summary = [[claim, verdict] for claim, verdict in overall(findings).items()]
     evidence = [list(finding) for finding in findings]
@@ -203,8 +231,13 @@ def report(findings: list[Finding], note: str) -> str:
 
 
 def claims_about_regret(by_constants: Mapping[str, Dataset]) -> str:
-    """The claims about regret as markdown; ``by_constants``: "theory" and "practical" -> joined Dataset."""
-    findings = [f for constants, dataset in by_constants.items() for f in regret_findings(constants, dataset)]
+    """The claims about regret as markdown; ``by_constants``: "theory" and "practical" -> joined
+    Dataset."""
+    findings = [
+        f
+        for constants, dataset in by_constants.items()
+        for f in regret_findings(constants, dataset)
+    ]
     return report(_ordered(findings), _note(by_constants))
 
 
@@ -218,7 +251,11 @@ def _note(by_constants: Mapping[str, Dataset]) -> str:
     dataset = next(iter(by_constants.values()))
     episodes = int(dataset["episode"].values[-1])
     panels = len(set(map(str, dataset["family"].values)))
-    size = "the paper's" if episodes == prophet.NUM_EPISODES else f"the paper has {prophet.NUM_EPISODES:,}"
+    size = (
+        "the paper's"
+        if episodes == prophet.NUM_EPISODES
+        else f"the paper has {prophet.NUM_EPISODES:,}"
+    )
     return (
         f"Regret after T = {episodes:,} episodes ({size}), {panels} of the paper's 12 panels. Differences "
         "are paired; their intervals hold jointly for all panels at 95 %. Same order of magnitude: within a "
@@ -230,18 +267,31 @@ def _note(by_constants: Mapping[str, Dataset]) -> str:
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """All claims, as verdict.md."""
     regrets = {
-        label.removeprefix("prophet/"): ds for label, ds in datasets.items() if label.startswith("prophet/")
+        label.removeprefix("prophet/"): ds
+        for label, ds in datasets.items()
+        if label.startswith("prophet/")
     }
     timings = {label: ds for label, ds in datasets.items() if label.startswith("runtimes/")}
     by_constants: dict[str, Any] = {
         constants: prophet.joined(regrets, constants) for constants in prophet.CONSTANTS
     }
-    findings = [f for constants, dataset in by_constants.items() for f in regret_findings(constants, dataset)]
+    findings = [
+        f
+        for constants, dataset in by_constants.items()
+        for f in regret_findings(constants, dataset)
+    ]
     findings += time_findings(timings)
-    times = (
-        f"A time is flat in k if it grows by less than a factor of {FLAT:g} from k = 2 to 4 (95 % intervals)."
-    )
+    times = f"A time is flat in k if it grows by less than a factor of {FLAT:g} from k = 2 to 4 (95 % intervals)."
     return {"verdict.md": report(_ordered(findings), f"{_note(by_constants)} {times}")}
 
 
-EXPERIMENT = Experiment("verdict", __doc__, lambda options: {}, tables=tables, needs=("prophet", "runtimes"))
+EXPERIMENT = Experiment(
+    "verdict",
+    __doc__,
+    lambda options: {},
+    tables=tables,
+    needs=("prophet", "runtimes"),
+    open_to_learners=False,
+    outputs={"verdict.md": "every claim with numbers, intervals and a verdict"},
+    takes="a few seconds, after the two experiments that it reads",
+)

@@ -1,49 +1,221 @@
-"""jaxbandit: regret experiments in episodic MDPs under bandit feedback, many seeds and instances at once, in JAX.
+"""jaxbandit: regret experiments in episodic MDPs under bandit feedback, many seeds and instances at
+once, in JAX.
 
-Names are loaded on first use, so that the command line answers ``--help`` without starting jax.
+Names are loaded on first use, so that the command line answers ``--help`` without starting jax;
+type checkers read the imports below.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+if TYPE_CHECKING:
+    from jaxbandit import difficulty as difficulty
+    from jaxbandit import distributed as distributed
+    from jaxbandit import engines as engines
+    from jaxbandit import errors as errors
+    from jaxbandit import experiment as experiment
+    from jaxbandit import feedback as feedback
+    from jaxbandit import hooks as hooks
+    from jaxbandit import instances as instances
+    from jaxbandit import learner as learner
+    from jaxbandit import learners as learners
+    from jaxbandit import mdp as mdp
+    from jaxbandit import metrics as metrics
+    from jaxbandit import planning as planning
+    from jaxbandit import plotting as plotting
+    from jaxbandit import record as record
+    from jaxbandit import references as references
+    from jaxbandit import results as results
+    from jaxbandit import stats as stats
+    from jaxbandit import studies as studies
+    from jaxbandit import sweeps as sweeps
+    from jaxbandit import testing as testing
+    from jaxbandit import theory as theory
+    from jaxbandit import types as types
+    from jaxbandit import xla as xla
+    from jaxbandit.describing import describe
+    from jaxbandit.difficulty import hardness
+    from jaxbandit.errors import CheckpointError, SweepInterrupted
+    from jaxbandit.instances import INSTANCES, make_instance, register_instance
+    from jaxbandit.labels import label, labels_of
+    from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
+    from jaxbandit.learners import LEARNERS, from_blocks, make_learner, one_bit, register_learner
+    from jaxbandit.mdp import MDP, mean_reward, transition_kernel, validate
+    from jaxbandit.planning import (
+        evaluate,
+        gaps,
+        optimal,
+        optimal_values,
+        policy_values,
+        regret,
+        visitation,
+    )
+    from jaxbandit.plotting import (
+        plot_active_sets,
+        plot_comparison,
+        plot_final,
+        plot_instance,
+        plot_metric,
+        plot_panels,
+        plot_parameter,
+        plot_policy,
+        plot_profiles,
+        plot_regret,
+    )
+    from jaxbandit.references import reference, reference_sweep
+    from jaxbandit.results import load, save
+    from jaxbandit.selecting import final_policy, in_units, instance_of, select
+    from jaxbandit.single import run
+    from jaxbandit.studies import Range, Tuner, tune, until_decided
+    from jaxbandit.sweeps import Plan, family, grid, merge, points, sweep
+    from jaxbandit.tracing import trace
+
 _HOME = {
-    "mdp": ["MDP", "validate", "transition_kernel", "mean_reward"],
-    "planning": ["optimal", "optimal_values", "evaluate", "policy_values", "gaps", "regret", "visitation"],
-    "instances": ["make_instance", "register_instance", "INSTANCES"],
-    "learners": [
-        "make_learner",
-        "register_learner",
-        "LEARNERS",
-        "Learner",
-        "Problem",
-        "BlockForm",
-        "Blocks",
-        "from_blocks",
+    "difficulty": ["hardness"],
+    "describing": ["describe"],
+    "errors": ["CheckpointError", "SweepInterrupted"],
+    "instances": ["INSTANCES", "make_instance", "register_instance"],
+    "labels": ["label", "labels_of"],
+    "learner": ["BlockForm", "Blocks", "Learner", "Problem"],
+    "learners": ["LEARNERS", "from_blocks", "make_learner", "one_bit", "register_learner"],
+    "mdp": ["MDP", "mean_reward", "transition_kernel", "validate"],
+    "planning": [
+        "evaluate",
+        "gaps",
+        "optimal",
+        "optimal_values",
+        "policy_values",
+        "regret",
+        "visitation",
     ],
-    "sweeps": ["sweep", "grid", "family"],
-    "results": ["save", "load"],
-    "plots": ["plot_regret", "plot_panels", "plot_parameter"],
-    "heatmaps": ["plot_active_sets", "plot_policy"],
+    "plotting": [
+        "plot_active_sets",
+        "plot_comparison",
+        "plot_final",
+        "plot_metric",
+        "plot_instance",
+        "plot_panels",
+        "plot_parameter",
+        "plot_policy",
+        "plot_profiles",
+        "plot_regret",
+    ],
+    "references": ["reference", "reference_sweep"],
+    "results": ["load", "save"],
+    "studies": ["Range", "Tuner", "tune", "until_decided"],
+    "selecting": ["final_policy", "in_units", "instance_of", "select"],
+    "single": ["run"],
+    "sweeps": ["Plan", "family", "grid", "merge", "points", "sweep"],
+    "tracing": ["trace"],
 }
-_MODULES = [
-    "feedback", "theory", "record", "stats", "plots", "heatmaps", "testing", "checkpoint", "results", "engines",
-    "instances", "learners", "mdp", "planning", "distributed",
-]  # fmt: skip
-_NAMES = {name: module for module, names in _HOME.items() for name in names}
+_ROOMS = [
+    "difficulty",
+    "distributed",
+    "engines",
+    "errors",
+    "experiment",
+    "feedback",
+    "hooks",
+    "instances",
+    "learner",
+    "learners",
+    "mdp",
+    "metrics",
+    "planning",
+    "plotting",
+    "record",
+    "references",
+    "results",
+    "stats",
+    "studies",
+    "sweeps",
+    "testing",
+    "theory",
+    "types",
+    "xla",
+]
+_NAMES = {name: room for room, names in _HOME.items() for name in names}
 
-__all__ = sorted([*_NAMES, "record", "stats", "testing", "theory"])  # noqa: PLE0605
+__all__ = [
+    "INSTANCES",
+    "LEARNERS",
+    "MDP",
+    "BlockForm",
+    "Blocks",
+    "CheckpointError",
+    "Learner",
+    "Plan",
+    "Problem",
+    "Range",
+    "SweepInterrupted",
+    "Tuner",
+    "describe",
+    "evaluate",
+    "family",
+    "final_policy",
+    "from_blocks",
+    "gaps",
+    "grid",
+    "hardness",
+    "hooks",
+    "in_units",
+    "instance_of",
+    "label",
+    "labels_of",
+    "load",
+    "make_instance",
+    "make_learner",
+    "mean_reward",
+    "merge",
+    "metrics",
+    "one_bit",
+    "optimal",
+    "optimal_values",
+    "plot_active_sets",
+    "plot_comparison",
+    "plot_final",
+    "plot_instance",
+    "plot_metric",
+    "plot_panels",
+    "plot_parameter",
+    "plot_policy",
+    "plot_profiles",
+    "plot_regret",
+    "points",
+    "policy_values",
+    "record",
+    "reference",
+    "reference_sweep",
+    "register_instance",
+    "register_learner",
+    "regret",
+    "run",
+    "save",
+    "select",
+    "stats",
+    "sweep",
+    "testing",
+    "theory",
+    "trace",
+    "transition_kernel",
+    "tune",
+    "until_decided",
+    "validate",
+    "visitation",
+]
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        return getattr(importlib.import_module(f"jaxbandit.{_NAMES[name]}"), name)
-    if name in _MODULES:
-        return importlib.import_module(f"jaxbandit.{name}")
-    raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _NAMES:
+            return getattr(importlib.import_module(f"jaxbandit.{_NAMES[name]}"), name)
+        if name in _ROOMS:
+            return importlib.import_module(f"jaxbandit.{name}")
+        raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

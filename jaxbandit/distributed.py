@@ -1,10 +1,11 @@
-"""Several processes or hosts, through ``jax.distributed``: each runs its own batches, all get the result.
+"""Several processes or hosts, through ``jax.distributed``: each runs its own batches, all get the
+result.
 
 Start the same program once per process and call `initialize` before anything else touches jax:
 
     from jaxbandit import distributed
-    distributed.initialize("host0:7000", num_processes=4, process_id=rank)  # or (), under a scheduler
-    dataset = jb.sweep(...)
+    distributed.initialize("host0:7000", num_processes=4, process_id=rank)  # or (), under a
+    scheduler dataset = jb.sweep(...)
     if distributed.is_main():
         jb.save(dataset, "run.nc")
 
@@ -20,7 +21,8 @@ import numpy as np
 def initialize(
     coordinator: str | None = None, num_processes: int | None = None, process_id: int | None = None
 ) -> None:
-    """Joins this process to the others; without arguments, a cluster scheduler is asked (as jax does).
+    """Joins this process to the others; without arguments, a cluster scheduler is asked (as jax
+    does).
 
     ``coordinator`` is "host:port" of process 0. Give all three arguments or none.
     """
@@ -41,7 +43,9 @@ def initialize(
             f"no cluster scheduler was recognised ({error}); give coordinator, num_processes and process_id"
         ) from error
     except RuntimeError as error:
-        raise RuntimeError(f"initialize: call it once, before anything else touches jax ({error})") from error
+        raise RuntimeError(
+            f"initialize: call it once, before anything else touches jax ({error})"
+        ) from error
 
 
 def is_main() -> bool:

@@ -1,44 +1,104 @@
 """Exact planning by backward and forward induction: equation (2) of the paper and its consequences.
 
-Everything is pure, jitted and vmappable. Policies are deterministic, int [H, k+1], or randomised Markov
-policies, float [H, k+1, A]: independent action distributions at every state. Results are float32 by default
-and float64 when the MDP's arrays are float64 (under x64).
+Everything is pure, jitted and vmappable; MDPs and policies that are not being traced are checked
+first. Policies are deterministic, int [H, k+1], or randomised
+Markov policies, float [H, k+1, A]: independent action distributions at every state. Results are
+float32 by default and float64 when the MDP's arrays are float64 (under x64).
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from jaxbandit.mdp import MDP, Array, mean_reward, transition_kernel
+from jaxbandit.checks import real_array
+from jaxbandit.mdp import MDP, checked, mean_reward, transition_kernel
+from jaxbandit.types import Array
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _jit_checked(function: Callable[[MDP, Array], jax.Array]) -> Callable[[MDP, Array], jax.Array]:
-    """Jits a function of an MDP and a policy; a policy that would merely broadcast is an error."""
+def _planner(function: Function) -> Function:
+    """Jits a function of an MDP and perhaps a policy, and checks both first.
+
+    Values are looked at on the host, and only where they are known: under `jax.jit` or `jax.vmap`
+    the functions stay pure, and only types and shapes are checked.
+    """
     jitted = jax.jit(function)
 
     @functools.wraps(function)
-    def checked(mdp: MDP, policy: Array) -> jax.Array:
-        policy = jnp.asarray(policy)
-        states = (mdp.horizon, mdp.width + 1)
-        integers = jnp.issubdtype(policy.dtype, jnp.integer) and policy.shape == states
-        randomised = jnp.issubdtype(policy.dtype, jnp.floating) and policy.shape == (*states, mdp.num_actions)
-        if not integers and not randomised:
+    def planner(mdp: MDP, *policy: Array, **named: Array) -> Any:
+        mdp = checked(mdp)
+        if named.keys() - {"policy"} or len(policy) + len(named) != takes_policy:
+            wanted = "mdp and a policy" if takes_policy else "an mdp"
+            raise TypeError(f"{function.__name__}: accepted: {wanted}")
+        return jitted(mdp, *(check_policy(mdp, given) for given in (*policy, *named.values())))
+
+    takes_policy = "policy" in inspect.signature(function).parameters
+    return cast(Function, planner)
+
+
+def check_policy(mdp: MDP, policy: Any) -> Array:
+    """The policy as an array, or an error that says where it is not one of the MDP.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> jb.planning.check_policy(mdp, [[0, 1], [0, 3]])
+        Traceback (most recent call last):
+        ...
+        ValueError: policy: action 3 at stage 2, level 1; accepted: 0..2
+    """
+    states = (mdp.horizon, mdp.width + 1)
+    accepted = (
+        f"integers [H, k+1] = {states} or probabilities [H, k+1, A] = {(*states, mdp.num_actions)}"
+    )
+    array = real_array("policy", policy, accepted)
+    deterministic = array.dtype.kind in "iu" and array.shape == states
+    randomised = array.dtype.kind not in "iu" and array.shape == (*states, mdp.num_actions)
+    if not deterministic and not randomised:
+        raise ValueError(f"policy: {array.dtype} of shape {array.shape}; accepted: {accepted}")
+    if isinstance(array, jax.core.Tracer):
+        return array
+    host = np.asarray(array)
+    if deterministic:
+        bad = np.argwhere((host < 0) | (host >= mdp.num_actions))
+        if bad.size:
+            i, level = bad[0]
             raise ValueError(
-                f"policy: {policy.dtype} of shape {policy.shape}; accepted: integers [H, k+1] = {states} "
-                f"or probabilities [H, k+1, A] = {(*states, mdp.num_actions)}"
+                f"policy: action {host[i, level]} at stage {i + 1}, level {level}; "
+                f"accepted: 0..{mdp.num_actions - 1}"
             )
-        return jitted(mdp, policy)
+        return jnp.asarray(host.astype(np.int32)) if array.dtype != np.int32 else jnp.asarray(array)
+    wide = host.astype(np.float64)
+    bad = np.argwhere(~((wide >= 0) & np.isfinite(wide)))
+    if bad.size:
+        i, level, a = bad[0]
+        raise ValueError(
+            f"policy: probability {wide[i, level, a]} at stage {i + 1}, level {level}, action {a}; "
+            "accepted: probabilities"
+        )
+    sums = wide.sum(axis=-1)
+    bad = np.argwhere(np.abs(sums - 1) > 1e-5)
+    if bad.size:
+        i, level = bad[0]
+        raise ValueError(
+            f"policy: probabilities at stage {i + 1}, level {level} sum to {sums[i, level]:.7g}; "
+            "they must sum to 1"
+        )
+    return jnp.asarray(array)
 
-    return checked
 
-
-@jax.jit
+@_planner
 def optimal(mdp: MDP) -> tuple[jax.Array, jax.Array]:
-    """Optimal value from the start level and an optimal policy int32 [H, k+1] (ties: the first action).
+    """Optimal value from the start level and an optimal policy int32 [H, k+1] (ties: the first
+    action).
 
     Example:
         >>> import jaxbandit as jb
@@ -51,9 +111,10 @@ def optimal(mdp: MDP) -> tuple[jax.Array, jax.Array]:
     return values[0, mdp.start], policy
 
 
-@jax.jit
+@_planner
 def optimal_values(mdp: MDP) -> tuple[jax.Array, jax.Array]:
-    """Opt_{l,i} as [H+1, k+1] (the last row, after the last stage, is 0) and an optimal policy [H, k+1].
+    """Opt_{l,i} as [H+1, k+1] (the last row, after the last stage, is 0) and an optimal policy [H,
+    k+1].
 
     Example:
         >>> import jaxbandit as jb
@@ -64,10 +125,12 @@ def optimal_values(mdp: MDP) -> tuple[jax.Array, jax.Array]:
     """
     q = _optimal_actions(mdp)
     values = jnp.max(q, axis=-1)
-    return jnp.concatenate([values, jnp.zeros_like(values[:1])]), jnp.argmax(q, axis=-1).astype(jnp.int32)
+    return jnp.concatenate([values, jnp.zeros_like(values[:1])]), jnp.argmax(q, axis=-1).astype(
+        jnp.int32
+    )
 
 
-@_jit_checked
+@_planner
 def evaluate(mdp: MDP, policy: Array) -> jax.Array:
     """V(policy): the exact expected total reward of a deterministic or randomised Markov policy.
 
@@ -82,7 +145,7 @@ def evaluate(mdp: MDP, policy: Array) -> jax.Array:
     return policy_values(mdp, policy)[0, mdp.start]
 
 
-@_jit_checked
+@_planner
 def policy_values(mdp: MDP, policy: Array) -> jax.Array:
     """The tail values V_{l,i} of a policy as [H+1, k+1]; the last row is 0.
 
@@ -95,9 +158,10 @@ def policy_values(mdp: MDP, policy: Array) -> jax.Array:
     return _tail_sums(transition_kernel(mdp), mean_reward(mdp), policy)
 
 
-@jax.jit
+@_planner
 def gaps(mdp: MDP) -> jax.Array:
-    """What playing a once and optimally afterwards loses, Opt_{l,i} - Q*_{l,i}(a) >= 0, as [H, k+1, A].
+    """What playing a once and optimally afterwards loses, Opt_{l,i} - Q*_{l,i}(a) >= 0, as [H, k+1,
+    A].
 
     Example:
         >>> import jaxbandit as jb
@@ -109,12 +173,12 @@ def gaps(mdp: MDP) -> jax.Array:
     return jnp.max(q, axis=-1, keepdims=True) - q
 
 
-@_jit_checked
+@_planner
 def regret(mdp: MDP, policy: Array) -> jax.Array:
     """Opt - V(policy), computed as the expected sum of the gaps along the policy's path.
 
-    Equal to ``optimal(mdp)[0] - evaluate(mdp, policy)``, but free of cancellation: never negative, exactly 0
-    for the optimal policy, and accurate relative to itself.
+    Equal to ``optimal(mdp)[0] - evaluate(mdp, policy)``, but free of cancellation: never negative,
+    exactly 0 for the optimal policy, and accurate relative to itself.
 
     Example:
         >>> import jaxbandit as jb
@@ -125,7 +189,7 @@ def regret(mdp: MDP, policy: Array) -> jax.Array:
     return _tail_sums(transition_kernel(mdp), gaps(mdp), policy)[0, mdp.start]
 
 
-@_jit_checked
+@_planner
 def visitation(mdp: MDP, policy: Array) -> jax.Array:
     """Q_{l,i}: the probability that the policy visits level l of stage i, as [H, k+1].
 
@@ -169,7 +233,9 @@ def _optimal_actions(mdp: MDP) -> jax.Array:
         return jnp.max(q, axis=-1), q
 
     transition, reward = transition_kernel(mdp), mean_reward(mdp)
-    _, q = jax.lax.scan(back, jnp.zeros(mdp.width + 1, reward.dtype), (transition, reward), reverse=True)
+    _, q = jax.lax.scan(
+        back, jnp.zeros(mdp.width + 1, reward.dtype), (transition, reward), reverse=True
+    )
     return q
 
 

@@ -1,11 +1,12 @@
-"""Recording grids: when a sweep writes down the regret. A grid is a value, the same for all learners.
+"""Recording grids: when a sweep writes down the regret. A grid is a value, the same for all
+learners.
 
-Cumulative regret is recorded *after* each episode of the grid, and every grid ends with the last episode T.
-Memory and files grow with the number of points, never with T.
+Cumulative regret is recorded *after* each episode of the grid, and every grid ends with the last
+episode T. Memory and files grow with the number of points, never with T.
 
     linear(200)           200 points, T/200 apart
-    log(100)              100 points, the same ratio apart (fewer where they would fall on the same episode)
-    explicit([10, 1000])  these episodes, and T
+    log(100)              100 points, the same ratio apart (fewer where they would fall on the same
+    episode) explicit([10, 1000])  these episodes, and T
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from jaxbandit.checks import MOST_EPISODES, whole
+
+MOST_POINTS = 10**7
+POINTS = "a whole number of points"
 
 
 @dataclass(frozen=True)
@@ -39,9 +45,7 @@ class Grid:
             >>> jb.record.linear(4).points(10).tolist()
             [3, 5, 8, 10]
         """
-        total = int(num_episodes)
-        if total < 1:
-            raise ValueError(f"num_episodes: {num_episodes}; accepted: at least 1")
+        total = whole("num_episodes", num_episodes, at_most=MOST_EPISODES)
         if self.kind == "linear":
             # Python integers: total * j may pass 2^63
             return _tidy([-(-total * j // self.count) for j in range(1, self.count + 1)], total)
@@ -49,7 +53,9 @@ class Grid:
             first = min(self.first, total)
             return _tidy(np.rint(np.geomspace(first, total, self.count)).astype(np.int64), total)
         if self.episodes and self.episodes[-1] > total:
-            raise ValueError(f"record: episode {self.episodes[-1]}; accepted: 1..{total} (num_episodes)")
+            raise ValueError(
+                f"record: episode {self.episodes[-1]}; accepted: 1..{total} (num_episodes)"
+            )
         return _tidy(self.episodes, total)
 
     def describe(self) -> dict[str, Any]:
@@ -70,7 +76,7 @@ def linear(count: int = 200) -> Grid:
         >>> jb.record.linear(5).points(1000).tolist()
         [200, 400, 600, 800, 1000]
     """
-    return Grid("linear", _count(count))
+    return Grid("linear", whole("count", count, at_most=MOST_POINTS, what=POINTS))
 
 
 def log(count: int = 100, first: int = 1) -> Grid:
@@ -81,9 +87,8 @@ def log(count: int = 100, first: int = 1) -> Grid:
         >>> jb.record.log(4).points(1000).tolist()
         [1, 10, 100, 1000]
     """
-    if int(first) != first or first < 1:
-        raise ValueError(f"first: {first!r}; accepted: an episode, 1 or later")
-    return Grid("log", _count(count), first=int(first))
+    start = whole("first", first, at_most=MOST_EPISODES, what="an episode")
+    return Grid("log", whole("count", count, at_most=MOST_POINTS, what=POINTS), first=start)
 
 
 def explicit(episodes: Iterable[int]) -> Grid:
@@ -94,17 +99,12 @@ def explicit(episodes: Iterable[int]) -> Grid:
         >>> jb.record.explicit([5, 50]).points(100).tolist()
         [5, 50, 100]
     """
-    given = list(episodes)
-    listed = [int(e) for e in given]
-    if listed != given or any(e < 1 for e in listed) or any(b <= a for a, b in itertools.pairwise(listed)):
-        raise ValueError(f"episodes: {given}; accepted: whole numbers from 1 on, strictly increasing")
+    several = isinstance(episodes, Iterable) and getattr(episodes, "ndim", 1) > 0
+    given = list(episodes) if several else [episodes]
+    listed = [whole("episodes", e, at_most=MOST_EPISODES, what="whole numbers") for e in given]
+    if any(b <= a for a, b in itertools.pairwise(listed)):
+        raise ValueError(f"episodes: {given}; accepted: whole numbers, strictly increasing")
     return Grid("explicit", len(listed), episodes=tuple(listed))
-
-
-def _count(count: int) -> int:
-    if int(count) != count or count < 1:
-        raise ValueError(f"count: {count!r}; accepted: a whole number of points, at least 1")
-    return int(count)
 
 
 def _tidy(points: Any, total: int) -> np.ndarray:

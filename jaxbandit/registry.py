@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable
 from typing import Any
+
+from jaxbandit.checks import did_you_mean, label
 
 
 class Registry:
@@ -18,27 +19,27 @@ class Registry:
 
     def register(self, name: str, constructor: Callable[..., Any]) -> Callable[..., Any]:
         """Adds a constructor; a name that is taken is an error."""
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"name: {name!r}; accepted: a non-empty string")
+        label("name", name)
+        if not callable(constructor):
+            raise TypeError(f"constructor: {constructor!r}; accepted: a function")
         if name in self.constructors:
             raise ValueError(f"{self.kind} {name!r} is registered already; choose another name")
         self.constructors[name] = constructor
         return constructor
 
     def make(self, name: str, **parameters: Any) -> Any:
-        """Calls the constructor of that name; an unknown name or parameter is an error naming the known."""
-        if name not in self.constructors:
-            known = sorted(self.constructors)
-            near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        """Calls the constructor of that name; an unknown name or parameter is an error naming the
+        known."""
+        known = self.names()
+        if not isinstance(name, str) or name not in known:
+            hint = did_you_mean(name, known, most=3)
             raise ValueError(f"unknown {self.kind} {name!r}; {hint}accepted: {', '.join(known)}")
         constructor = self.constructors[name]
         signature = inspect.signature(constructor)
         takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
         for given in parameters:
             if given not in signature.parameters and not takes_any:
-                near = difflib.get_close_matches(given, list(signature.parameters), n=1, cutoff=0.5)
-                hint = f"did you mean {near[0]!r}? " if near else ""
+                hint = did_you_mean(given, signature.parameters, most=1)
                 raise ValueError(
                     f"{self.kind} {name!r} has no parameter {given!r}; {hint}"
                     f"accepted: {', '.join(signature.parameters)}"

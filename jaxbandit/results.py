@@ -1,23 +1,42 @@
 """Results on disk: netCDF, compressed, written atomically, never overwritten unless told.
 
-The files open with anything that reads netCDF-4 / HDF5. All attributes of the Dataset (the configuration as
-JSON, versions, date) travel with it.
+The files open with anything that reads netCDF-4 / HDF5. All attributes of the Dataset (the
+configuration as JSON, versions, date) travel with it, and so does a checksum of everything that
+`load` gives back: data, coordinates, types, names and attributes. A file in which any of it has
+changed is refused, and so is one that would make HDF5 read other files or more than it can hold.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxbandit.checkpoint import replace_file, temporary_name
+import numpy as np
+
+from jaxbandit.checks import choice
+from jaxbandit.files import replace_file, temporary_name
 
 if TYPE_CHECKING:
+    import h5py
     import xarray
+
+SUFFIX = ".nc"
+CHECKSUM = "jaxbandit_checksum"
+"""The attribute of the file that holds the checksum; `load` takes it off again."""
+MOST_INFLATION = 1100
+"""Bytes of data per byte of file: zlib cannot compress more than 1032 to 1."""
+FILTERS = {1, 2, 3}
+"""zlib, shuffle and Fletcher's checksum; HDF5 would look for others in libraries of the machine."""
+WRITTEN_BY = "accepted: a file written by jaxbandit.save"
 
 
 def save(dataset: xarray.Dataset, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Writes the Dataset of a sweep as compressed netCDF and returns the path.
+    """Writes the Dataset of a sweep as compressed netCDF (a name that ends in .nc) and returns the
+    path.
 
     The file appears under its name only when it is complete, also after a crash or on a full disk.
 
@@ -29,39 +48,180 @@ def save(dataset: xarray.Dataset, path: str | os.PathLike[str], *, overwrite: bo
         ...     jb.load(path).identical(ds)
         True
     """
-    path = Path(path)
+    import xarray
+
+    if not isinstance(dataset, xarray.Dataset):
+        raise TypeError(f"dataset: {type(dataset).__name__}; accepted: the Dataset of a sweep")
+    path, overwrite = _path(path), choice("overwrite", overwrite, (False, True))
+    if path.suffix != SUFFIX:
+        raise ValueError(f"path: {path}; accepted: a name that ends in {SUFFIX} (netCDF)")
     if path.exists() and not overwrite:
-        raise FileExistsError(f"path: {path} exists; give another name, or overwrite=True to replace it")
+        raise FileExistsError(
+            f"path: {path} exists; give another name, or overwrite=True to replace it"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = temporary_name(path)
     try:
-        dataset.to_netcdf(unfinished, engine="h5netcdf", encoding=_encoding(dataset))
+        _write(dataset.drop_attrs(deep=False).assign_attrs(_own_attributes(dataset)), unfinished)
         replace_file(unfinished, path)
     except OSError as error:
         raise OSError(error.errno, f"cannot write the results to {path}: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"dataset: cannot be written as netCDF ({error})") from error
     finally:
         unfinished.unlink(missing_ok=True)
     return path
 
 
+def _own_attributes(dataset: xarray.Dataset) -> dict[str, Any]:
+    return {name: value for name, value in dataset.attrs.items() if name != CHECKSUM}
+
+
+def _write(dataset: xarray.Dataset, path: Path) -> None:
+    """Writes, reads back what a reader will see, and notes its checksum in the file."""
+    import h5py
+
+    dataset.to_netcdf(path, engine="h5netcdf", encoding=_encoding(dataset))
+    value = checksum(_read(path))
+    with h5py.File(path, "r+") as file:
+        file.attrs[CHECKSUM] = value
+
+
 def load(path: str | os.PathLike[str]) -> xarray.Dataset:
     """Reads a file written by `save` into memory; the same Dataset, bit for bit.
 
+    A file that is damaged or was changed since is a ValueError. One without a checksum, made by
+    another program, is read with a warning.
+
     Example: see `save`.
     """
+    path = _path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"path: {path} does not exist; {WRITTEN_BY}")
+    with open(path, "rb"):
+        pass  # what the system forbids is its own error
+    try:
+        dataset = _read(path)
+    except Exception as error:  # HDF5 answers damage with errors of many kinds
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(
+            f"path: {path} is not readable as netCDF ({reason}); {WRITTEN_BY}"
+        ) from error
+    noted = dataset.attrs.pop(CHECKSUM, None)
+    if noted is None:
+        warnings.warn(
+            f"{path} has no checksum: it was not written by jaxbandit.save, "
+            "and whether it is what was meant cannot be checked",
+            stacklevel=2,
+        )
+    elif noted != checksum(dataset):
+        raise ValueError(
+            f"path: {path} is damaged, or was changed after it was written "
+            f"(its checksum does not match); {WRITTEN_BY}"
+        )
+    return dataset
+
+
+def _path(path: Any) -> Path:
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        text = None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ValueError(f"path: {path!r}; accepted: the name of a file")
+    return Path(text)
+
+
+def _read(path: Path) -> xarray.Dataset:
     import xarray
 
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"path: {path} does not exist; accepted: a file written by jaxbandit.save")
-    try:
-        with xarray.open_dataset(path, engine="h5netcdf") as dataset:
-            # what xarray remembers of the file would make a second save differ from the first
-            return dataset.load().drop_encoding()
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"path: {path} is not readable as netCDF ({error}); accepted: a file written by jaxbandit.save"
-        ) from error
+    inspect_file(path)
+    with xarray.open_dataset(path, engine="h5netcdf") as dataset:
+        # what xarray remembers of the file would make a second save differ from the first
+        return dataset.load().drop_encoding()
+
+
+def inspect_file(path: Path) -> None:
+    """An error if reading the file would open another one, or need more than it can hold."""
+    import h5py
+
+    most = MOST_INFLATION * path.stat().st_size + 2**20
+    with h5py.File(path, "r") as file:
+        total = _inspect_group(file, most, depth=0)
+    if total > most:
+        raise ValueError(f"it declares {total:,} bytes of data, more than it can hold")
+
+
+def _inspect_group(group: h5py.Group, most: int, depth: int) -> int:
+    """The bytes that the datasets of a group declare."""
+    import h5py
+
+    if depth > 8:
+        raise ValueError("its groups are nested too deeply")
+    total = 0
+    for name in group:
+        link = group.get(name, getlink=True)
+        if not isinstance(link, h5py.HardLink):
+            raise ValueError(f"{name!r} is a link to another place")
+        member = h5py.h5o.open(group.id, name.encode("utf-8", "surrogateescape"))
+        if isinstance(member, h5py.h5d.DatasetID):
+            total += _inspect_dataset(name, member, most)
+        elif isinstance(member, h5py.h5g.GroupID):
+            total += _inspect_group(h5py.Group(member), most, depth + 1)
+    return total
+
+
+def _inspect_dataset(name: str, dataset: Any, most: int) -> int:
+    import h5py
+
+    made = dataset.get_create_plist()
+    if made.get_layout() == h5py.h5d.VIRTUAL or made.get_external_count():
+        raise ValueError(f"{name!r} keeps its data in another file")
+    if not {made.get_filter(j)[0] for j in range(made.get_nfilters())} <= FILTERS:
+        raise ValueError(f"{name!r} is compressed in an unknown way")
+    item = dataset.dtype.itemsize
+    size = math.prod(dataset.shape) * item
+    if made.get_layout() == h5py.h5d.CHUNKED:
+        size = max(size, math.prod(made.get_chunk()) * item)
+    if size > most:
+        raise ValueError(f"{name!r} declares {size:,} bytes, more than the file can hold")
+    return size
+
+
+def checksum(dataset: xarray.Dataset) -> str:
+    """SHA-256 of all that a Dataset says: names, types, dimensions, values and attributes.
+
+    Example:
+        >>> import xarray
+        >>> one, other = (xarray.Dataset({"x": ("n", [0.0, end])}) for end in (1.0, 1.0000001))
+        >>> checksum(one) == checksum(one.copy()), checksum(one) == checksum(other)
+        (True, False)
+    """
+    total = hashlib.sha256()
+    for name in sorted(map(str, dataset.variables)):
+        variable = dataset.variables[name]
+        role = "coordinate" if name in dataset.coords else "data"
+        _add(total, [role, name, *map(str, variable.dims)], variable.values)
+        _add_attributes(total, variable.attrs)
+    _add_attributes(total, _own_attributes(dataset))
+    return f"sha256:{total.hexdigest()}"
+
+
+def _add_attributes(total: Any, attributes: Any) -> None:
+    for name in sorted(map(str, attributes)):
+        _add(total, ["attribute", name], np.asarray(attributes[name]))
+
+
+def _add(total: Any, words: list[str], array: np.ndarray) -> None:
+    """Adds names and an array, each with its length, so that no two contents look the same."""
+    numbers = array.dtype.kind in "fiubcmM"
+    kind = array.dtype.newbyteorder("<").str if numbers else "text"
+    head = repr([words, kind, array.shape]).encode("utf-8", "surrogatepass")
+    if numbers:
+        body = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"))).tobytes()
+    else:
+        body = repr([str(item) for item in array.ravel()]).encode("utf-8", "surrogatepass")
+    total.update(f"{len(head)} {len(body)};".encode() + head + body)
 
 
 def _encoding(dataset: xarray.Dataset) -> dict[str, dict[str, Any]]:

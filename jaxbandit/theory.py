@@ -1,8 +1,9 @@
-"""The paper's constants and bounds as plain numbers: thresholds, phase schedule, upper and lower bounds.
+"""The paper's constants and bounds as plain numbers: thresholds, phase schedule, upper and lower
+bounds.
 
-Everything is NumPy in float64 on the host, computed in logarithms, and never NaN. The bounds are the
-expressions inside the O(.) and Omega(.) of the theorems, without their unknown constants: good for slopes and
-overlays, not for levels. Logarithms are natural.
+Everything is NumPy in float64 on the host, computed in logarithms, and never NaN. The bounds are
+the expressions inside the O(.) and Omega(.) of the theorems, without their unknown constants: good
+for slopes and overlays, not for levels. Logarithms are natural.
 """
 
 from __future__ import annotations
@@ -11,17 +12,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit.checks import number, real_array, share, whole
+
+LARGEST_SIZE = 10**6
+"""Of a horizon, a width or a number of actions."""
+LARGEST_TABLE = 10**8
+MOST_PHASES = 10**6
 LARGEST_THRESHOLD = 1e30
-"""Thresholds are capped here: finite in float32, and far above 1 / eps, so that every action is kept."""
+"""Thresholds are capped here: finite in float32, and far above 1 / eps, so that every action is
+kept."""
 
 
 def thresholds(horizon: int, width: int, num_actions: int, ordered: bool) -> np.ndarray:
-    """C_{l,i} as float64 [H, k+1]: an action survives a phase if it is within C_{l,i} eps of the best.
+    """C_{l,i} as float64 [H, k+1]: an action survives a phase if it is within C_{l,i} eps of the
+    best.
 
     General (3):  C_{l,i} = (H-i+1) (Ak)^(H-i).
-    Ordered (8):  C_{l,i} = exp((H-i) k/H) (2AH/k)^(l-1) (H-i+1)^l   (the first of the two printed forms).
+    Ordered (8):  C_{l,i} = exp((H-i) k/H) (2AH/k)^(l-1) (H-i+1)^l   (the first of the two printed
+    forms).
 
-    Row i-1 is stage i and column l is level l. Column 0 is never explored and holds `LARGEST_THRESHOLD`, at
+    Row i-1 is stage i and column l is level l. Column 0 is never explored and holds
+    `LARGEST_THRESHOLD`, at
     which everything is capped: a threshold that large simply keeps every action.
 
     Example:
@@ -33,7 +44,11 @@ def thresholds(horizon: int, width: int, num_actions: int, ordered: bool) -> np.
         >>> float(theory.thresholds(horizon=40, width=8, num_actions=10, ordered=False).max())
         1e+30
     """
-    _check_sizes(horizon, width, num_actions)
+    horizon, width, num_actions = _check_sizes(horizon, width, num_actions)
+    if horizon * (width + 1) > LARGEST_TABLE:
+        raise ValueError(
+            f"horizon, width: {horizon}, {width}; accepted: at most {LARGEST_TABLE} states"
+        )
     left = np.arange(horizon - 1, -1, -1, dtype=np.float64)[:, None]  # H - i
     level = np.arange(1, width + 1, dtype=np.float64)[None, :]
     if ordered:
@@ -47,7 +62,8 @@ def thresholds(horizon: int, width: int, num_actions: int, ordered: bool) -> np.
 
 
 class Schedule(NamedTuple):
-    """The phases of the doubling algorithm (Algorithm 2), before any elimination; arrays are float64 [R]."""
+    """The phases of the doubling algorithm (Algorithm 2), before any elimination; arrays are
+    float64 [R]."""
 
     epsilons: np.ndarray
     """Accuracy of each phase."""
@@ -70,11 +86,15 @@ def schedule(
     first_epsilon: float = 1.0,
     ratio: float = 0.5,
     max_phases: int | None = None,
+    last_epsilon: float | None = None,
+    epsilons: Any = None,
 ) -> Schedule:
     """The phases eps = first_epsilon * ratio^r of the algorithm, while eps > sqrt(H k A ln T / T).
 
-    If T is below about H k A ln T that condition fails at once and the schedule is empty. Elimination can
-    only shorten phases, so ``phase_cut`` is the earliest phase that T can cut.
+    This is the schedule that the learners follow. ``last_epsilon`` replaces the bound of the while
+    loop, and ``epsilons`` the geometric sequence (it ends the schedule with its last number).
+    If T is below about H k A ln T that condition fails at once and the schedule is empty.
+    Elimination can only shorten phases, so ``phase_cut`` is the earliest phase that T can cut.
 
     Example:
         >>> from jaxbandit import theory
@@ -86,23 +106,31 @@ def schedule(
         >>> theory.schedule(horizon=15, width=2, num_actions=5, num_episodes=100).epsilons.size
         0
     """
-    _check_sizes(horizon, width, num_actions)
-    _check_episodes(num_episodes)
-    for name, value in (("episodes_scale", episodes_scale), ("first_epsilon", first_epsilon)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name}: {value}; accepted: a positive number")
-    if not 0 < ratio < 1:
-        raise ValueError(f"ratio: {ratio}; accepted: a number strictly between 0 and 1")
-    if max_phases is not None and max_phases < 0:
-        raise ValueError(f"max_phases: {max_phases}; accepted: an integer >= 0 or None")
+    horizon, width, num_actions = _check_sizes(horizon, width, num_actions)
+    if _check_episodes(num_episodes).ndim:
+        raise ValueError(f"num_episodes: {num_episodes!r}; accepted: a single number")
+    positive = {"episodes_scale": episodes_scale, "first_epsilon": first_epsilon}
+    if last_epsilon is not None:
+        positive["last_epsilon"] = last_epsilon
+    for name, value in positive.items():
+        number(name, value, low=0, above=True)
+    share("ratio", ratio)
+    if max_phases is not None:
+        whole("max_phases", max_phases, at_least=0, what="None or a whole number")
     arms, log_t = horizon * width * num_actions, np.log(float(num_episodes))
-    epsilons: list[float] = []
-    epsilon = float(first_epsilon)
-    smallest = np.sqrt(arms * log_t / num_episodes)
-    while epsilon > smallest and (max_phases is None or len(epsilons) < max_phases):
-        epsilons.append(epsilon)
-        epsilon *= ratio
-    eps = np.asarray(epsilons, np.float64)
+    smallest = np.sqrt(arms * log_t / num_episodes) if last_epsilon is None else last_epsilon
+    most = np.inf if max_phases is None else max_phases
+    phases = np.log(smallest / first_epsilon) / np.log(ratio) if first_epsilon > smallest else 0
+    if epsilons is None and min(phases, most) > MOST_PHASES:
+        raise ValueError(f"ratio: {ratio!r}; accepted: a ratio of at most {MOST_PHASES} phases")
+    found: list[float] = []
+    while len(found) < most and (epsilons is None or len(found) < len(epsilons)):
+        r = len(found)
+        epsilon = float(first_epsilon) * ratio**r if epsilons is None else float(epsilons[r])
+        if not epsilon > smallest:
+            break
+        found.append(epsilon)
+    eps = np.asarray(found, np.float64)
     per_arm = np.ceil(episodes_scale * 12 * log_t / eps**2)
     last = np.cumsum(arms * per_arm)
     cut = np.flatnonzero(last > num_episodes)
@@ -117,10 +145,12 @@ def upper_bound_general(horizon: int, width: int, num_actions: int, num_episodes
         >>> [f"{x:.3g}" for x in theory.upper_bound_general(2, 1, 2, [1e4, 1e6])]
         ['9.71e+03', '1.19e+05']
     """
-    _check_sizes(horizon, width, num_actions)
+    horizon, width, num_actions = _check_sizes(horizon, width, num_actions)
     T = _check_episodes(num_episodes)
     factor = 2 * np.log(horizon) + horizon * np.log(num_actions * width)
-    return _exp(factor + 0.5 * (np.log(horizon * width * num_actions) + np.log(T) + np.log(np.log(T))))
+    return _exp(
+        factor + 0.5 * (np.log(horizon * width * num_actions) + np.log(T) + np.log(np.log(T)))
+    )
 
 
 def upper_bound_ordered(horizon: int, width: int, num_actions: int, num_episodes: Any) -> Any:
@@ -131,10 +161,12 @@ def upper_bound_ordered(horizon: int, width: int, num_actions: int, num_episodes
         >>> f"{theory.upper_bound_ordered(2, 1, 2, 1e4):.3g}"
         '1.32e+04'
     """
-    _check_sizes(horizon, width, num_actions)
+    horizon, width, num_actions = _check_sizes(horizon, width, num_actions)
     T = _check_episodes(num_episodes)
     factor = width * (np.log(2 * horizon**2 * num_actions / width) + 1)
-    return _exp(factor + 0.5 * (np.log(width**3 * horizon / num_actions) + np.log(T) + np.log(np.log(T))))
+    return _exp(
+        factor + 0.5 * (np.log(width**3 * horizon / num_actions) + np.log(T) + np.log(np.log(T)))
+    )
 
 
 def lower_bound_general(horizon: int, num_actions: int, num_episodes: Any) -> Any:
@@ -151,9 +183,9 @@ def lower_bound_general(horizon: int, num_actions: int, num_episodes: Any) -> An
 def lower_bound_ordered(horizon: int, num_downs: int, num_actions: int, num_episodes: Any) -> Any:
     """Theorem 4.2: min(sqrt(L T), T) with L = binom(H-1, k) A^k, for T a number or an array.
 
-    The theorem prints binom(H, k); its proof counts binom(H-1, k) paths, which is used here. Here k is the
-    number of down moves and A the number of actions besides the maximal one; the MDPs have width k+2 and A+1
-    actions.
+    The theorem prints binom(H, k); its proof counts binom(H-1, k) paths, which is used here. Here k
+    is the number of down moves and A the number of actions besides the maximal one; the MDPs have
+    width k+2 and A+1 actions.
 
     Example:
         >>> from jaxbandit import theory
@@ -166,8 +198,8 @@ def lower_bound_ordered(horizon: int, num_downs: int, num_actions: int, num_epis
 def hard_gap_general(horizon: int, num_actions: int, num_episodes: Any) -> Any:
     """The gap of M^theta for T episodes: min(sqrt(N/T), 1) / 4 with N = A^H.
 
-    The paper leaves it to the theorem it cites for Bernoulli bandits with N arms (Theorem 5.1 of Auer,
-    Cesa-Bianchi, Freund and Schapire, 2002). With this value the bound of its proof,
+    The paper leaves it to the theorem it cites for Bernoulli bandits with N arms (Theorem 5.1 of
+    Auer, Cesa-Bianchi, Freund and Schapire, 2002). With this value the bound of its proof,
     gap (T - T/N - T/2 sqrt(-(T/N) ln(1 - 4 gap^2))), is at least 0.05 min(sqrt(NT), T) for N >= 2.
 
     Example:
@@ -190,12 +222,14 @@ def hard_gap_ordered(horizon: int, num_downs: int, num_actions: int, num_episode
 
 
 def _log_arms_general(horizon: int, num_actions: int) -> float:
-    _check_sizes(horizon, 2, num_actions)
+    horizon, _, num_actions = _check_sizes(horizon, 2, num_actions)
     return horizon * float(np.log(num_actions))
 
 
 def _log_arms_ordered(horizon: int, num_downs: int, num_actions: int) -> float:
-    _check_sizes(horizon, num_downs, num_actions, width_name="num_downs")
+    horizon, num_downs, num_actions = _check_sizes(
+        horizon, num_downs, num_actions, width_name="num_downs"
+    )
     if num_downs >= horizon:
         raise ValueError(f"num_downs: {num_downs}; accepted: less than the horizon {horizon}")
     steps = np.arange(1, num_downs + 1, dtype=np.float64)
@@ -219,14 +253,21 @@ def _exp(logs: Any) -> Any:
         return np.exp(logs)
 
 
-def _check_sizes(horizon: int, width: int, num_actions: int, width_name: str = "width") -> None:
-    for name, value in (("horizon", horizon), (width_name, width), ("num_actions", num_actions)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name}: {value!r}; accepted: an integer of at least 1")
+def _check_sizes(
+    horizon: Any, width: Any, num_actions: Any, width_name: str = "width"
+) -> tuple[int, int, int]:
+    """The three as Python ints."""
+    return (
+        whole("horizon", horizon, at_most=LARGEST_SIZE),
+        whole(width_name, width, at_most=LARGEST_SIZE),
+        whole("num_actions", num_actions, at_most=LARGEST_SIZE),
+    )
 
 
 def _check_episodes(num_episodes: Any, at_least: int = 2) -> np.ndarray:
-    T = np.asarray(num_episodes, np.float64)
+    T = np.asarray(real_array("num_episodes", num_episodes), np.float64)
     if not (np.isfinite(T) & (at_least <= T)).all():
-        raise ValueError(f"num_episodes: {num_episodes!r}; accepted: finite numbers of at least {at_least}")
+        raise ValueError(
+            f"num_episodes: {num_episodes!r}; accepted: finite numbers of at least {at_least}"
+        )
     return T

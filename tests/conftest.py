@@ -1,4 +1,5 @@
-"""Strict numerics for every test: no silent dtype or rank promotion; compilations are cached between runs."""
+"""Strict numerics for every test: no silent dtype or rank promotion; compilations are cached
+between runs."""
 
 import os
 import pathlib

@@ -48,7 +48,8 @@ def _made(name, x64):
 
 
 def all_policies(mdp):
-    """Every deterministic policy, int32 [N, H, k+1]; level 0, where nothing matters, plays action 0."""
+    """Every deterministic policy, int32 [N, H, k+1]; level 0, where nothing matters, plays action
+    0."""
     states = mdp.horizon * mdp.width
     choices = np.array(list(itertools.product(range(mdp.num_actions), repeat=states)), np.int32)
     choices = choices.reshape(-1, mdp.horizon, mdp.width)
@@ -63,11 +64,14 @@ def random_policy(mdp, seed):
 
 
 def as_lists(mdp):
-    return [np.asarray(x, np.float64).tolist() for x in (mdp.prob, mdp.reward)] + [mdp.next_level.tolist()]
+    return [np.asarray(x, np.float64).tolist() for x in (mdp.prob, mdp.reward)] + [
+        mdp.next_level.tolist()
+    ]
 
 
 def expectation(tables, policy, level, stage=0):
-    """The expected reward from a state on: nested loops over actions and outcomes, no array operations."""
+    """The expected reward from a state on: nested loops over actions and outcomes, no array
+    operations."""
     prob, reward, next_level = tables
     if stage == len(prob):
         return 0.0

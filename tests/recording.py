@@ -1,6 +1,8 @@
-"""What the tests of ExpRef and of the two engines' laws share: two tiny MDPs, one shape, and a learner that remembers.
+"""What the tests of ExpRef and of the two engines' laws share: two tiny MDPs, one shape, and a
+learner that remembers.
 
-All runs have the same lanes and the same number of recorded points, so each learner compiles once per engine.
+All runs have the same lanes and the same number of recorded points, so each learner compiles once
+per engine.
 """
 
 import functools
@@ -11,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
+from jaxbandit.learner import normalised
 from jaxbandit.learners import BlockForm, from_blocks
-from jaxbandit.testing import run_lanes
+from jaxbandit.testing.conformance import run_lanes
 
 NUM_SEEDS = 2048
 PHASES = 2
@@ -20,7 +23,8 @@ PHASES = 2
 
 
 def coins():
-    """Two stages, two levels, two actions; rewards on a lattice, outcomes of probability 0 and 1 among them."""
+    """Two stages, two levels, two actions; rewards on a lattice, outcomes of probability 0 and 1
+    among them."""
     prob, reward, next_level = np.zeros((3, 2, 3, 2, 3))
     prob[:, 0, :, 0] = 1
     prob[0, 2] = [[0.5, 0.5, 0], [0, 1, 0]]
@@ -45,7 +49,9 @@ def coins():
 
 @functools.cache
 def mdps():
-    drawn = jb.make_instance("random-ordered", key=jax.random.key(1), horizon=2, width=2, num_actions=2)
+    drawn = jb.make_instance(
+        "random-ordered", key=jax.random.key(1), horizon=2, width=2, num_actions=2
+    )
     return [coins(), drawn]
 
 
@@ -62,34 +68,41 @@ def recording(learner):
 
 
 def report(state):
-    return {"phi": state.phi, "active": state.inner.active, "phase": state.inner.phase}
+    return {"phi": state.phi, "active": state.inner.active, "phases_done": state.inner.phase}
 
 
 @functools.cache
 def _recording(form):
+    plain = normalised(form)
+
     def init(problem, params):
         shape = (PHASES, problem.horizon, problem.width * problem.num_actions)
-        return Recorded(form.init(problem, params), jnp.full(shape, jnp.nan, jnp.result_type(float)))
+        return Recorded(
+            plain.init(problem, params), jnp.full(shape, jnp.nan, jnp.result_type(float))
+        )
 
-    def next_block(state):
-        return form.next_block(state.inner)
+    def next_block(state, constants):
+        return plain.next_block(state.inner, constants)
 
-    def absorb(state, episodes, totals):
+    def absorb(state, episodes, totals, constants):
         phases, horizon, _ = state.phi.shape
         here = (jnp.arange(phases, dtype=jnp.int32) == state.inner.phase)[:, None, None]
         here = here & (jnp.arange(horizon, dtype=jnp.int32) == state.inner.stage)[None, :, None]
-        phi = jnp.where(episodes > 0, totals / jnp.maximum(episodes, 1), jnp.nan)
+        count = episodes.astype(totals.dtype)
+        phi = jnp.where(count > 0, totals / jnp.maximum(count, 1), jnp.nan)
         phi = jnp.where(here, phi[None, None], state.phi)
-        return Recorded(form.absorb(state.inner, episodes, totals), phi)
+        return Recorded(plain.absorb(state.inner, episodes, totals, constants), phi)
 
-    return BlockForm(init, next_block, absorb)
+    return BlockForm(init, next_block, absorb, constants=plain.constants)
 
 
 def run(engine, learner, num_episodes, points=None, seed=0, chunk_size=None):
     """Results of a learner on both MDPs, NUM_SEEDS seeds each; always three recorded points."""
     keys = jax.random.split(jax.random.key(seed), (2, NUM_SEEDS))
     points = [num_episodes - 2, num_episodes - 1, num_episodes] if points is None else points
-    return run_lanes(engine, [recording(learner)] * 2, mdps(), keys, num_episodes, points, chunk_size)[0]
+    return run_lanes(
+        engine, [recording(learner)] * 2, mdps(), keys, num_episodes, points, chunk_size
+    )[0]
 
 
 def played(blocks):

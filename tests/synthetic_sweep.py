@@ -7,9 +7,15 @@ LEARNERS = ("ExpRef", "OrderedExpRef", "UCB-VI")
 
 
 def synthetic_sweep(
-    instances=("I1 H=4 k=2",), num_seeds=8, num_points=40, num_episodes=2_000_000, horizon=4, width=2
+    instances=("I1 H=4 k=2",),
+    num_seeds=8,
+    num_points=40,
+    num_episodes=2_000_000,
+    horizon=4,
+    width=2,
 ):
-    """Curves T^0.8, T^0.7, T^0.3 with gamma noise; three phases, the last never finished by ExpRef."""
+    """Curves T^0.8, T^0.7, T^0.3 with gamma noise; three phases, the last never finished by
+    ExpRef."""
     rng = np.random.default_rng(0)
     lanes = (len(LEARNERS), len(instances), num_seeds)
     episodes = np.linspace(0, num_episodes, num_points + 1)[1:].astype(np.int64)
@@ -17,7 +23,9 @@ def synthetic_sweep(
     exponents = np.array([0.8, 0.7, 0.3])[:, None, None, None]
     regret = levels * rng.gamma(20, 1 / 20, (*lanes, 1)) * (episodes / num_episodes) ** exponents
     phase_end = np.full((*lanes, 3), np.nan)
-    phase_end[:2] = num_episodes * np.array([0.05, 0.2, 0.6]) * rng.uniform(0.9, 1.1, (2, *lanes[1:], 3))
+    phase_end[:2] = (
+        num_episodes * np.array([0.05, 0.2, 0.6]) * rng.uniform(0.9, 1.1, (2, *lanes[1:], 3))
+    )
     phase_end[0, :, :, 2] = np.nan
     active = np.full((*lanes, 3, horizon, width + 1), np.nan)
     active[:2] = rng.integers(1, 6, active[:2].shape)
@@ -56,7 +64,9 @@ def with_parameter_grid(ds, values=(0.1, 0.5, 2.0)):
     regret[:2, :, 1:] = np.nan
     scale = np.full((3, len(values)), np.nan)
     scale[2] = values
-    return xr.Dataset({"regret": regret}).assign_coords(bonus_scale=(("learner", "parameter"), scale))
+    return xr.Dataset({"regret": regret}).assign_coords(
+        bonus_scale=(("learner", "parameter"), scale)
+    )
 
 
 def clipped_texts(figure):
@@ -70,7 +80,12 @@ def clipped_texts(figure):
         if not text.get_visible() or not text.get_text().strip():
             continue
         box = text.get_window_extent()
-        if box.x0 < whole.x0 - 1 or box.y0 < whole.y0 - 1 or box.x1 > whole.x1 + 1 or box.y1 > whole.y1 + 1:
+        if (
+            box.x0 < whole.x0 - 1
+            or box.y0 < whole.y0 - 1
+            or box.x1 > whole.x1 + 1
+            or box.y1 > whole.y1 + 1
+        ):
             out.append(text.get_text())
     return out
 

@@ -1,12 +1,14 @@
-"""Documentation: every public name has some, every example runs, and so does everything that the README shows.
+"""Documentation: every public name has some, every example runs, and so does everything that the
+README shows.
 
 How the README's shell blocks are tested, command by command:
-    jaxbandit run NAME ...   with --dry-run (a file of a user's own is the template in `jaxbandit.experiments.base`)
+    jaxbandit run NAME ...   with --dry-run (a file of a user's own is the template in
+                             `jaxbandit.experiment.contract`, or what `jaxbandit new` writes)
     jaxbandit plot|report X  on a tiny result in place of X
     jaxbandit bench ...      only its --help, which must know the options
     pip install ".[extra]"   only that the extras exist
-Python blocks are executed, each by itself, with at most 1000 episodes, and as a user would: without the strict promotion of
-the other tests.
+Python blocks are executed, each by itself, with at most 1000 episodes, and as a user would: without
+the strict promotion of the other tests.
 """
 
 import contextlib
@@ -22,24 +24,30 @@ from pathlib import Path
 
 import jax
 import pytest
-from jaxbandit.experiments import base, catalogue
 
 import jaxbandit
 import jaxbandit as jb
 from jaxbandit import experiments
 from jaxbandit.cli import main
+from jaxbandit.experiment import catalogue
+from jaxbandit.experiment import contract as base
+from jaxbandit.experiment.templates import write_template
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MOST_EPISODES = 1000
-MODULES = sorted(module.name for module in pkgutil.walk_packages(jaxbandit.__path__, "jaxbandit.")) + sorted(
-    f"jaxbandit.experiments.{module.name}" for module in pkgutil.iter_modules(experiments.__path__)
+MODULES = sorted(
+    module.name
+    for package in (jaxbandit, experiments)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 )
 KNOWN_PROGRAMS = {"cd", "git", "python", "python3", "pip", "pytest", "ruff", "mypy", "jupyter"}
 
 
 def blocks(*languages):
-    return re.findall(rf"^```(?:{'|'.join(languages)})\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    return re.findall(
+        rf"^```(?:{'|'.join(languages)})\n(.*?)^```", README, re.DOTALL | re.MULTILINE
+    )
 
 
 def commands():
@@ -77,7 +85,9 @@ def test_public_names_are_documented(name):
     assert text.strip()
     assert not text.startswith(f"{name}("), "only the text that NamedTuple and dataclass make"
     if inspect.isfunction(value) or hasattr(value, "__wrapped__"):
-        assert ">>>" in text or re.search(r"[Ee]xample.*`\w+`|see there for an example", text), "no example"
+        assert ">>>" in text or re.search(r"[Ee]xample.*`\w+`|see there for an example", text), (
+            "no example"
+        )
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -101,13 +111,15 @@ def tiny_results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny")
     mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
     learners = {"UCB-VI": jb.grid(jb.make_learner("ucbvi"), bonus_scale=[0.1, 1.0])}
-    results = jb.sweep(learners, {"I1": mdp}, num_episodes=50, num_seeds=2, record=jb.record.linear(4))
+    results = jb.sweep(
+        learners, {"I1": mdp}, num_episodes=50, num_seeds=2, record=jb.record.linear(4)
+    )
     jb.save(results, folder / "regret.nc")
     return folder
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_commands_of_the_readme(words, tiny_results, tmp_path, monkeypatch, capsys):
+def test_commands_of_the_readme(words, tiny_results, tmp_path, monkeypatch, capsys, registries):
     monkeypatch.chdir(tmp_path)
     program, *rest = words
     if program == "pip" or rest[:3] == ["-m", "pip", "install"]:
@@ -127,12 +139,18 @@ def test_commands_of_the_readme(words, tiny_results, tmp_path, monkeypatch, caps
 def run_command(words, tiny_results, folder):
     verb, *rest = words
     if verb == "run":
+        if "--help" in rest:
+            return main(words)
+        if "--learners" in rest:
+            write_template("learner", "my-learner", rest[rest.index("--learners") + 1])
         if rest[0].endswith(".py"):
             template = base.__doc__.split("my_experiment.py``):\n")[1]
             (folder / rest[0]).write_text(f'"""Mine."""\n{textwrap.dedent(template)}')
         return main([verb, *rest, "--dry-run"])
+    if "--gallery" in rest:
+        return main([verb, str(tiny_results.parent), *rest, "--overwrite"])
     if verb in ("plot", "report"):
-        return main([verb, str(tiny_results), *rest[1:], *(["--overwrite"] if verb == "report" else [])])
+        return main([verb, str(tiny_results), *rest[1:], "--overwrite"])
     if verb == "bench":
         return main([verb, "--help"])
     return main(words)

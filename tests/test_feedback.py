@@ -1,5 +1,6 @@
 """Feedback shows exactly what it says, one episode or many lanes at once."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,6 +13,48 @@ EPISODE = feedback.Trajectory(
     rewards=jnp.asarray([0.25, 0.0, 0.5], jnp.float32),
     next_levels=jnp.asarray([2, 1, 0], jnp.int32),
 )
+EVERY_KIND = (
+    "one-bit",
+    "bandit",
+    "trajectory",
+    "segments:1",
+    "segments:2",
+    "segments:3",
+    "semi-bandit",
+)
+WORDS = jnp.asarray([0, 2**32 - 1], jnp.uint32)
+
+
+def test_one_bit_is_a_coin_of_the_total():
+    """The bit is 1 for exactly three quarters of the words, and nothing else is shown."""
+    shown = feedback.observe("one-bit", EPISODE, jnp.uint32(0))
+    assert type(shown) is feedback.OneBitFeedback
+    assert shown._fields == ("total",)
+    for word, bit in ((0, 1), (3 * 2**30 - 1, 1), (3 * 2**30, 0), (2**32 - 1, 0)):
+        found = feedback.observe("one-bit", EPISODE, jnp.uint32(word)).total
+        assert found.dtype == jnp.float32
+        assert float(found) == bit
+
+
+@pytest.mark.parametrize(("total", "bit"), [(0.0, 0), (1.0, 1)])
+def test_one_bit_is_sure_at_the_ends(total, bit):
+    episode = EPISODE._replace(rewards=jnp.asarray([0, total, 0], jnp.float32))
+    for word in WORDS:
+        assert float(feedback.observe("one-bit", episode, word).total) == bit
+
+
+def test_one_bit_has_the_mean_of_the_total():
+    """40,000 words. False-alarm rate about 6e-7 (5 standard errors of a mean of 0.75)."""
+    words = jax.random.bits(jax.random.key(0), (40_000,), jnp.uint32)
+    lanes = feedback.Trajectory(*(jnp.broadcast_to(x[:, None], (3, words.size)) for x in EPISODE))
+    bits = np.asarray(feedback.observe("one-bit", lanes, words).total)
+    assert set(np.unique(bits)) == {0, 1}
+    assert abs(bits.mean() - 0.75) < 5 * np.sqrt(0.75 * 0.25 / words.size)
+
+
+def test_one_bit_needs_a_word():
+    with pytest.raises(ValueError, match="word: None; accepted: a random uint32 per lane"):
+        feedback.observe("one-bit", EPISODE)
 
 
 def test_bandit_shows_the_total_alone():
@@ -30,6 +73,32 @@ def test_trajectory_shows_states_actions_and_the_total():
     assert float(shown.total) == 0.75
 
 
+@pytest.mark.parametrize(
+    ("kind", "totals"),
+    [("segments:1", [0.75]), ("segments:2", [0.25, 0.5]), ("segments:3", [0.25, 0, 0.5])],
+)
+def test_segments_show_states_actions_and_the_total_of_each(kind, totals):
+    shown = feedback.observe(kind, EPISODE)
+    assert type(shown) is feedback.SegmentsFeedback
+    assert shown._fields == ("levels", "actions", "totals")
+    np.testing.assert_array_equal(shown.levels, EPISODE.levels)
+    np.testing.assert_array_equal(shown.actions, EPISODE.actions)
+    assert shown.totals.tolist() == totals
+
+
+@pytest.mark.parametrize("horizon", range(1, 9))
+def test_segments_cut_the_stages_evenly(horizon):
+    for count in range(1, horizon + 1):
+        bounds = feedback.segment_bounds(horizon, count)
+        stages = [i for a, b in bounds for i in range(a, b)]
+        lengths = [b - a for a, b in bounds]
+        assert stages == list(range(horizon))
+        assert len(bounds) == count
+        assert max(lengths) - min(lengths) <= 1
+    with pytest.raises(ValueError, match=rf"segments; accepted: 1\.\.{horizon} at this horizon"):
+        feedback.segment_bounds(horizon, horizon + 1)
+
+
 def test_semi_bandit_shows_every_stage():
     shown = feedback.observe("semi-bandit", EPISODE)
     assert type(shown) is feedback.SemiBanditFeedback
@@ -38,17 +107,40 @@ def test_semi_bandit_shows_every_stage():
         np.testing.assert_array_equal(getattr(shown, name), getattr(EPISODE, name))
 
 
-@pytest.mark.parametrize("kind", feedback.KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_lanes_trail(kind):
     lanes = feedback.Trajectory(*(jnp.stack([x, x[::-1]], -1) for x in EPISODE))
-    together = feedback.observe(kind, lanes)
+    together = feedback.observe(kind, lanes, WORDS)
     for lane, order in enumerate([slice(None), slice(None, None, -1)]):
-        alone = feedback.observe(kind, feedback.Trajectory(*(x[order] for x in EPISODE)))
+        episode = feedback.Trajectory(*(x[order] for x in EPISODE))
+        alone = feedback.observe(kind, episode, WORDS[lane])
         for one, many in zip(alone, together, strict=True):
             np.testing.assert_array_equal(one, many[..., lane])
 
 
-def test_unknown_kind():
-    with pytest.raises(ValueError, match="feedback: 'full'; accepted: bandit, trajectory, semi-bandit"):
-        feedback.observe("full", EPISODE)
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_what_is_hidden_does_not_move_what_is_shown(kind):
+    """Episodes that agree in what a kind names and differ in everything else show the same."""
+    hidden = {
+        "one-bit": {"rewards": [0.0, 0.625, 0.0], "levels": [1, 1, 1], "actions": [1, 1, 1]},
+        "bandit": {"rewards": [0.0, 0.75, 0.0], "levels": [1, 1, 1], "actions": [1, 1, 1]},
+        "trajectory": {"rewards": [0.0, 0.75, 0.0]},
+        "segments:1": {"rewards": [0.5, 0.25, 0.0]},
+        "segments:2": {"rewards": [0.25, 0.5, 0.0]},
+    }.get(kind, {})
+    changed = {name: jnp.asarray(x, getattr(EPISODE, name).dtype) for name, x in hidden.items()}
+    if kind != "semi-bandit":
+        changed["next_levels"] = jnp.asarray([1, 1, 1], jnp.int32)
+    other = EPISODE._replace(**changed)
+    for word in WORDS:
+        pair = [feedback.observe(kind, one, word) for one in (EPISODE, other)]
+        for one, two in zip(*pair, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("kind", ["full", "segments", "segments:0", "segments:m", "segments:-1", 3])
+def test_unknown_kind(kind):
+    accepted = "one-bit, bandit, trajectory, segments:m, semi-bandit"
+    with pytest.raises(ValueError, match=f"feedback: {kind!r}; accepted: {accepted}"):
+        feedback.observe(kind, EPISODE)
     assert feedback.check_kind("bandit") == "bandit"

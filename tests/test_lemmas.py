@@ -20,7 +20,12 @@ ORDERED = {
     "prophet-random": SELECTION,
     "posted-pricing-random": SELECTION,
     "knapsack-random": {"horizon": HORIZON, "budget": WIDTH - 1},
-    "hard-ordered": {"horizon": HORIZON, "num_actions": ACTIONS - 1, "num_downs": WIDTH - 2, "gap": 0.2},
+    "hard-ordered": {
+        "horizon": HORIZON,
+        "num_actions": ACTIONS - 1,
+        "num_downs": WIDTH - 2,
+        "gap": 0.2,
+    },
 }
 GENERAL = {
     "random-general": SIZES,
@@ -36,7 +41,8 @@ def few(test):
 
 
 def draw(name, seed):
-    """An instance, its kernel [H, k+1, A, k+1], random non-empty active sets [H, k+1, A], a generator."""
+    """An instance, its kernel [H, k+1, A, k+1], random non-empty active sets [H, k+1, A], a
+    generator."""
     mdp = jb.make_instance(name, **GENERAL[name], key=jax.random.key(seed))
     rng = np.random.default_rng(seed)
     shape = mdp.prob.shape[:3]
@@ -50,7 +56,8 @@ def uniform_exploration(active):
 
 
 def ordered_exploration(mdp, active):
-    """Uniform over the active set with probability k/(2H), else the active action of largest rank."""
+    """Uniform over the active set with probability k/(2H), else the active action of largest
+    rank."""
     best = np.argmax(np.where(active, np.asarray(mdp.rank), -1), axis=-1)
     chance = mdp.width / (2 * mdp.horizon)
     maximal = np.eye(mdp.num_actions, dtype=np.float32)[best]
@@ -91,7 +98,8 @@ def test_ordered_exploration_visits(name):
 
 
 def check_induction(mdp, kernel, active, q, constants):
-    """1 + sum_s p_i(s | l, a) C_{s,i+1} Q_{l,i} / Q_{s,i+1} <= C_{l,i} where Q_{l,i} > 0 and a is active."""
+    """1 + sum_s p_i(s | l, a) C_{s,i+1} Q_{l,i} / Q_{s,i+1} <= C_{l,i} where Q_{l,i} > 0 and a is
+    active."""
     after = np.concatenate([constants[1:], np.zeros((1, mdp.width + 1))])[:, 1:]
     q_after = np.concatenate([q[1:], np.ones((1, mdp.width + 1))])[:, 1:]
     for i, level, a in np.argwhere(active):
@@ -132,7 +140,9 @@ def test_induction_of_the_ordered_constants(name):
     check()
 
 
-@pytest.mark.parametrize(("name", "ordered"), [*((n, False) for n in GENERAL), *((n, True) for n in ORDERED)])
+@pytest.mark.parametrize(
+    ("name", "ordered"), [*((n, False) for n in GENERAL), *((n, True) for n in ORDERED)]
+)
 def test_difference_of_phi_is_visitation_times_difference_of_values(name, ordered):
     """Lemma 3.5: Phi_{l,i}(a) - Phi_{l,i}(b) = Q_{l,i} (V_{l,i}(a, tail) - V_{l,i}(b, tail))."""
 

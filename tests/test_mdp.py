@@ -23,7 +23,12 @@ def spoiled(mdp, field, index, value):
 
 
 def test_sizes(ordered):
-    assert (ordered.horizon, ordered.width, ordered.num_actions, ordered.num_outcomes) == (3, 2, 2, 3)
+    assert (ordered.horizon, ordered.width, ordered.num_actions, ordered.num_outcomes) == (
+        3,
+        2,
+        2,
+        3,
+    )
 
 
 @pytest.mark.parametrize("name", sorted(families.PARAMETERS))
@@ -164,10 +169,14 @@ def test_upward_moves_are_fine_without_an_order(ordered):
 
 def test_a_run_that_can_collect_more_than_one():
     """Every reward is within [0, 1], and only one path of probability 1/8 collects too much."""
-    mdp = jax.tree.map(np.array, jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=2))
+    mdp = jax.tree.map(
+        np.array, jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=2)
+    )
     mdp = mdp._replace(reward=mdp.reward * 1.5)
     assert largest_total(mdp) == 1.5
-    with pytest.raises(ValueError, match=r"MDP.reward: a run can collect 1.5 in total; accepted: at most 1"):
+    with pytest.raises(
+        ValueError, match=r"MDP.reward: a run can collect 1.5 in total; accepted: at most 1"
+    ):
         jb.validate(mdp)
     assert largest_total(mdp._replace(start=np.int32(1))) == 0.75
     impossible = mdp._replace(
@@ -181,7 +190,8 @@ def brute_force_largest_total(mdp, level, stage=0):
         return 0.0
     next_level = mdp.next_level[stage, level]
     return max(
-        float(mdp.reward[stage, level, a, m]) + brute_force_largest_total(mdp, next_level[a, m], stage + 1)
+        float(mdp.reward[stage, level, a, m])
+        + brute_force_largest_total(mdp, next_level[a, m], stage + 1)
         for a in range(mdp.num_actions)
         for m in range(mdp.num_outcomes)
         if mdp.prob[stage, level, a, m] > 0
@@ -225,7 +235,10 @@ BAD_SHAPES = {
         lambda m: m._replace(start=np.array([1, 2])),
         r"MDP.start: array\(\[1, 2\]\); accepted: a single level",
     ),
-    "start float": (lambda m: m._replace(start=1.5), r"MDP.start: 1.5; accepted: a single level, an integer"),
+    "start float": (
+        lambda m: m._replace(start=1.5),
+        r"MDP.start: 1.5; accepted: a single level, an integer",
+    ),
     "start 0": (lambda m: m._replace(start=np.int32(0)), r"MDP.start: level 0; accepted: 1..2"),
     "start above": (lambda m: m._replace(start=np.int32(3)), r"MDP.start: level 3; accepted: 1..2"),
 }

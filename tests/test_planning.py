@@ -21,12 +21,17 @@ def test_every_family_has_a_tiny_instance():
 def test_optimal_is_the_best_of_all_deterministic_policies(name):
     mdp = families.tiny(name)
     tables, start = families.as_lists(mdp), int(mdp.start)
-    values = [families.expectation(tables, policy, start) for policy in families.all_policies(mdp).tolist()]
+    values = [
+        families.expectation(tables, policy, start)
+        for policy in families.all_policies(mdp).tolist()
+    ]
     value, policy = jb.optimal(mdp)
     assert value.dtype == mdp.prob.dtype
     assert policy.dtype == jnp.int32
     np.testing.assert_allclose(value, max(values), rtol=1e-6)
-    np.testing.assert_allclose(families.expectation(tables, policy.tolist(), start), max(values), rtol=1e-6)
+    np.testing.assert_allclose(
+        families.expectation(tables, policy.tolist(), start), max(values), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -36,7 +41,9 @@ def test_evaluate_is_the_nested_loop_expectation(name):
     policies = families.all_policies(mdp)
     for policy in policies[np.random.default_rng(0).choice(len(policies), 10)]:
         expected = families.expectation(tables, policy.tolist(), start)
-        np.testing.assert_allclose(jb.evaluate(mdp, jnp.asarray(policy)), expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            jb.evaluate(mdp, jnp.asarray(policy)), expected, rtol=1e-6, atol=1e-9
+        )
     for seed in range(5):
         policy = families.random_policy(mdp, seed)
         expected = families.expectation(tables, policy.astype(float).tolist(), start)
@@ -76,7 +83,8 @@ def _draw(probabilities, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_simulated_means_agree(name):
-    # |z| < 5 has a false-alarm rate of 6e-7 per comparison, below 1e-4 over all; the seed is fixed anyway.
+    # |z| < 5 has a false-alarm rate of 6e-7 per comparison, below 1e-4 over all; the seed is fixed
+    # anyway.
     mdp = families.tiny(name)
     policy, episodes = families.random_policy(mdp, 1), 20_000
     total, visited = simulate(mdp, policy, np.random.default_rng(2), episodes)
@@ -110,7 +118,9 @@ def test_visitation_is_a_distribution_over_levels_that_starts_at_the_start():
 
 
 def test_ties_go_to_the_first_action():
-    assert not jb.optimal(jb.make_instance("hard-general", theta=[1, 1], num_actions=2, gap=0.0))[1].any()
+    assert not jb.optimal(jb.make_instance("hard-general", theta=[1, 1], num_actions=2, gap=0.0))[
+        1
+    ].any()
 
 
 def test_deterministic_and_one_hot_policies_agree():
@@ -121,13 +131,16 @@ def test_deterministic_and_one_hot_policies_agree():
 
 
 @pytest.mark.parametrize(
-    "policy", [np.zeros((3, 3)), np.zeros((3, 2), int), np.zeros((3, 3, 3), int), np.zeros((3, 3, 4))]
+    "policy",
+    [np.zeros((3, 3)), np.zeros((3, 2), int), np.zeros((3, 3, 3), int), np.zeros((3, 3, 4))],
 )
 def test_a_policy_of_the_wrong_kind_is_an_error(policy):
     mdp = families.tiny("prophet-uniform")
     policy = policy.astype(np.float32 if policy.dtype == float else np.int32)
     for function in (jb.evaluate, jb.visitation, jb.regret):
-        with pytest.raises(ValueError, match=r"policy: .* of shape \(3, .*: integers \[H, k\+1\] = \(3, 3\)"):
+        with pytest.raises(
+            ValueError, match=r"policy: .* of shape \(3, .*: integers \[H, k\+1\] = \(3, 3\)"
+        ):
             function(mdp, policy)
 
 
@@ -168,7 +181,9 @@ def test_double_precision_under_x64(name):
     value, policy = jb.optimal(mdp)
     assert value.dtype == jnp.float64
     tables, start = families.as_lists(mdp), int(mdp.start)
-    np.testing.assert_allclose(value, families.expectation(tables, policy.tolist(), start), rtol=1e-13)
+    np.testing.assert_allclose(
+        value, families.expectation(tables, policy.tolist(), start), rtol=1e-13
+    )
     randomised = families.random_policy(mdp, 0).astype(np.float64)
     expected = families.expectation(tables, randomised.tolist(), start)
     np.testing.assert_allclose(jb.evaluate(mdp, randomised), expected, rtol=1e-13)
@@ -182,3 +197,67 @@ def test_every_family_is_double_precision_under_x64(name):
     assert mdp.prob.dtype == mdp.reward.dtype == jnp.float64
     assert mdp.next_level.dtype == mdp.start.dtype == jnp.int32
     assert mdp.rank is None or mdp.rank.dtype == jnp.int32
+
+
+PLANNERS = [jb.evaluate, jb.regret, jb.visitation, jb.policy_values]
+TINY = families.tiny("random-ordered")
+UNIFORM = np.full((TINY.horizon, TINY.width + 1, TINY.num_actions), 1 / TINY.num_actions)
+ZEROS = np.zeros((TINY.horizon, TINY.width + 1), np.int64)
+
+
+def changed(policy, index, value):
+    policy = policy.copy()
+    policy[index] = value
+    return policy
+
+
+BAD_POLICIES = {
+    "above": (changed(ZEROS, (1, 2), 2), r"policy: action 2 at stage 2, level 2; accepted: 0\.\.1"),
+    "below": (changed(ZEROS, (0, 0), -1), r"policy: action -1 at stage 1, level 0"),
+    "wraps around": (changed(ZEROS, (0, 1), 2**32), r"policy: action 4294967296 at stage 1"),
+    "nan": (changed(UNIFORM, (0, 1, 1), np.nan), r"policy: probability nan at stage 1, level 1, a"),
+    "negative": (changed(UNIFORM, (0, 1), [1.5, -0.5]), r"policy: probability -0\.5 at stage 1"),
+    "sum": (UNIFORM * 5, r"policy: probabilities at stage 1, level 0 sum to 5; they must sum to 1"),
+    "all 0": (UNIFORM * 0, r"policy: probabilities at stage 1, level 0 sum to 0"),
+    "shape": (UNIFORM[1:], r"policy: float64 of shape \(\d+, 3, 2\); accepted: integers"),
+    "float actions": (ZEROS * 1.0, r"policy: float64 of shape"),
+    "truth values": (ZEROS > 0, r"policy: dtype bool; accepted: integers"),
+    "complex": (UNIFORM * 1j, r"policy: dtype complex128; accepted: integers"),
+    "ragged": ([[0], [0, 1]], r"policy: cannot be made an array"),
+    "text": ("best", r"policy: dtype <U4; accepted"),
+    "none": (None, r"policy: dtype object; accepted"),
+}
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("case", BAD_POLICIES)
+def test_policies_that_cannot_be_played_are_refused(planner, case):
+    policy, message = BAD_POLICIES[case]
+    with pytest.raises(ValueError, match=message):
+        planner(TINY, policy)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_planners_stay_pure_where_values_are_not_known(planner):
+    policies = jnp.stack([jnp.asarray(ZEROS, jnp.int32), jnp.ones(ZEROS.shape, jnp.int32)])
+    one_by_one = jnp.stack([planner(TINY, policy) for policy in policies])
+    np.testing.assert_array_equal(jax.vmap(planner, (None, 0))(TINY, policies), one_by_one)
+    np.testing.assert_array_equal(jax.jit(planner)(TINY, policies[1]), one_by_one[1])
+    np.testing.assert_array_equal(planner(mdp=TINY, policy=policies[1]), one_by_one[1])
+    np.testing.assert_array_equal(planner(TINY, np.uint8(ZEROS)), one_by_one[0])
+
+
+def test_an_mdp_that_means_nothing_is_refused():
+    for wrong, message in (
+        (TINY._replace(prob=TINY.prob * 5), "MDP.prob: probabilities .* sum to 5"),
+        (TINY._replace(start=np.int32(9)), r"MDP.start: level 9; accepted: 1\.\.2"),
+        (
+            jax.tree.map(lambda x: x[None], TINY),
+            r"MDP.prob: shape \(1, .*stacked go through jax.vmap",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            jb.evaluate(wrong, ZEROS)
+        if "start" not in message:
+            with pytest.raises(ValueError, match=message):
+                jb.optimal(wrong)

@@ -29,7 +29,12 @@ def test_points_increase_and_end_with_the_last_episode(num_episodes, grid):
 
 
 def test_linear_is_even_and_exact_for_long_runs():
-    assert record.linear(4).points(10**15).tolist() == [25 * 10**13, 5 * 10**14, 75 * 10**13, 10**15]
+    assert record.linear(4).points(10**15).tolist() == [
+        25 * 10**13,
+        5 * 10**14,
+        75 * 10**13,
+        10**15,
+    ]
     assert record.linear(200).points(3).tolist() == [1, 2, 3]
 
 
@@ -54,14 +59,20 @@ def test_describe_tells_grids_apart():
     [
         (lambda: record.linear(0), r"count: 0; accepted: a whole number of points, at least 1"),
         (lambda: record.linear(2.5), r"count: 2\.5; accepted"),
-        (lambda: record.log(5, first=0), r"first: 0; accepted: an episode, 1 or later"),
+        (lambda: record.log(5, first=0), r"first: 0; accepted: an episode, at least 1"),
         (
             lambda: record.explicit([3, 2]),
-            r"episodes: \[3, 2\]; accepted: whole numbers from 1 on, strictly increasing",
+            r"episodes: \[3, 2\]; accepted: whole numbers, strictly increasing",
         ),
-        (lambda: record.explicit([0, 2]), r"episodes: \[0, 2\]; accepted"),
-        (lambda: record.explicit([20]).points(10), r"record: episode 20; accepted: 1\.\.10 \(num_episodes\)"),
-        (lambda: record.linear(3).points(0), r"num_episodes: 0; accepted: at least 1"),
+        (lambda: record.explicit([0, 2]), r"episodes: 0; accepted: whole numbers, at least 1"),
+        (
+            lambda: record.explicit([20]).points(10),
+            r"record: episode 20; accepted: 1\.\.10 \(num_episodes\)",
+        ),
+        (
+            lambda: record.linear(3).points(0),
+            r"num_episodes: 0; accepted: a whole number, at least 1",
+        ),
     ],
 )
 def test_errors(make, message):

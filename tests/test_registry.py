@@ -28,14 +28,18 @@ def test_an_unknown_name_is_answered_with_near_matches(shapes):
 
 
 def test_an_unknown_parameter_is_answered_with_a_near_match(shapes):
-    with pytest.raises(ValueError, match="shape 'circle' has no parameter 'radios'; did you mean 'radius'"):
+    with pytest.raises(
+        ValueError, match="shape 'circle' has no parameter 'radios'; did you mean 'radius'"
+    ):
         shapes.make("circle", radios=2)
     with pytest.raises(ValueError, match=r"no parameter 'zzz'; accepted: radius, centre$"):
         shapes.make("circle", radius=1, zzz=2)
 
 
 def test_a_missing_parameter_is_named(shapes):
-    with pytest.raises(ValueError, match=r"shape 'circle' needs the parameter 'radius'; it takes circle"):
+    with pytest.raises(
+        ValueError, match=r"shape 'circle' needs the parameter 'radius'; it takes circle"
+    ):
         shapes.make("circle")
 
 
@@ -48,7 +52,9 @@ def test_names_are_taken_once_and_are_words(shapes):
 
 
 def test_unknown_instances():
-    with pytest.raises(ValueError, match="unknown instance 'profet-uniform'; did you mean 'prophet-uniform'"):
+    with pytest.raises(
+        ValueError, match="unknown instance 'profet-uniform'; did you mean 'prophet-uniform'"
+    ):
         jb.make_instance("profet-uniform", horizon=3, capacity=1, num_values=2)
     with pytest.raises(
         ValueError, match="'prophet-uniform' has no parameter 'horizn'; did you mean 'horizon'"

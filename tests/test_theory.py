@@ -24,7 +24,9 @@ def test_ordered_thresholds_are_the_first_form():
     table = theory.thresholds(horizon=H, width=k, num_actions=A, ordered=True)
     for i in range(1, H + 1):
         for level in range(1, k + 1):
-            expected = math.exp((H - i) * k / H) * (2 * A * H / k) ** (level - 1) * (H - i + 1) ** level
+            expected = (
+                math.exp((H - i) * k / H) * (2 * A * H / k) ** (level - 1) * (H - i + 1) ** level
+            )
             np.testing.assert_allclose(table[i - 1, level], expected, rtol=1e-12)
     assert table[0, k] <= (2 * math.e * A * H**2 / k) ** k  # C_{k,1}, as stated below equation (8)
 
@@ -33,7 +35,9 @@ def test_ordered_thresholds_are_the_first_form():
 def test_thresholds_of_the_last_stage(H, k):
     np.testing.assert_allclose(theory.thresholds(H, k, 5, ordered=False)[-1, 1:], 1, rtol=1e-12)
     expected = [(2 * 5 * H / k) ** (level - 1) for level in range(1, k + 1)]
-    np.testing.assert_allclose(theory.thresholds(H, k, 5, ordered=True)[-1, 1:], expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        theory.thresholds(H, k, 5, ordered=True)[-1, 1:], expected, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -53,7 +57,8 @@ def test_a_capped_threshold_keeps_everything():
 
 @pytest.mark.parametrize(("H", "k"), PAPER)
 def test_schedule_of_the_papers_configurations(H, k):
-    """At T = 2e6 five phases are scheduled: three complete, the fourth is cut; all would need >= 3.9 T."""
+    """At T = 2e6 five phases are scheduled: three complete, the fourth is cut; all would need >=
+    3.9 T."""
     T = 2_000_000
     phases = theory.schedule(H, k, 5, T)
     assert phases.epsilons.tolist() == [1, 1 / 2, 1 / 4, 1 / 8, 1 / 16]
@@ -79,7 +84,9 @@ def test_schedule_with_practical_parameters():
         15, 2, 5, 2_000_000, episodes_scale=1 / 12, first_epsilon=0.2, ratio=0.5**0.5, max_phases=4
     )
     np.testing.assert_allclose(phases.epsilons, 0.2 * 0.5 ** (np.arange(4) / 2))
-    np.testing.assert_array_equal(phases.episodes_per_arm, np.ceil(np.log(2e6) / phases.epsilons**2))
+    np.testing.assert_array_equal(
+        phases.episodes_per_arm, np.ceil(np.log(2e6) / phases.epsilons**2)
+    )
     assert phases.phase_cut is None or phases.last_episode[phases.phase_cut] > 2e6
     assert theory.schedule(2, 1, 2, 10**6, episodes_scale=1e-3).phase_cut is None
 
@@ -96,7 +103,9 @@ def test_bounds_are_the_theorems_expressions():
     T = np.array([100.0, 1e5, 1e12])
     root = np.sqrt(T * np.log(T))
     np.testing.assert_allclose(
-        theory.upper_bound_general(H, k, A, T), H**2 * (A * k) ** H * math.sqrt(H * k * A) * root, rtol=1e-12
+        theory.upper_bound_general(H, k, A, T),
+        H**2 * (A * k) ** H * math.sqrt(H * k * A) * root,
+        rtol=1e-12,
     )
     np.testing.assert_allclose(
         theory.upper_bound_ordered(H, k, A, T),
@@ -122,7 +131,9 @@ def test_bounds_take_numbers_and_never_become_nan():
 
 
 def test_gaps_of_the_proofs():
-    np.testing.assert_allclose(theory.hard_gap_general(4, 3, [10, 81, 8100]), [1 / 4, 1 / 4, 1 / 40])
+    np.testing.assert_allclose(
+        theory.hard_gap_general(4, 3, [10, 81, 8100]), [1 / 4, 1 / 4, 1 / 40]
+    )
     arms = math.comb(5, 2) * 3**2
     np.testing.assert_allclose(
         theory.hard_gap_ordered(6, 2, 3, [10, arms, 100 * arms]), [1 / 8, 1 / 8, 1 / 80]
@@ -133,7 +144,8 @@ def test_gaps_of_the_proofs():
 @pytest.mark.parametrize("num_arms", [2, 8, 81, 6561])
 @pytest.mark.parametrize("T", [2, 50, 10**4, 10**8])
 def test_the_general_gap_gives_the_lower_bound(num_arms, T):
-    """gap (T - T/N - T/2 sqrt(-(T/N) ln(1 - 4 gap^2))) >= 0.05 min(sqrt(NT), T), as the docstring says."""
+    """gap (T - T/N - T/2 sqrt(-(T/N) ln(1 - 4 gap^2))) >= 0.05 min(sqrt(NT), T), as the docstring
+    says."""
     gap = theory.hard_gap_general(1, num_arms, T)
     bound = gap * (T - T / num_arms - T / 2 * math.sqrt(-(T / num_arms) * math.log(1 - 4 * gap**2)))
     assert bound >= 0.05 * theory.lower_bound_general(1, num_arms, T)
@@ -142,13 +154,22 @@ def test_the_general_gap_gives_the_lower_bound(num_arms, T):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: theory.thresholds(0, 2, 2, ordered=True), r"horizon: 0; accepted: an integer of at least 1"),
+        (
+            lambda: theory.thresholds(0, 2, 2, ordered=True),
+            r"horizon: 0; accepted: a whole number, at least 1",
+        ),
         (
             lambda: theory.thresholds(2, 2.5, 2, ordered=True),
-            r"width: 2.5; accepted: an integer of at least 1",
+            r"width: 2.5; accepted: a whole number, at least 1",
         ),
-        (lambda: theory.upper_bound_ordered(2, 2, True, 10), r"num_actions: True; accepted: an integer"),
-        (lambda: theory.schedule(2, 2, 2, 1), r"num_episodes: 1; accepted: finite numbers of at least 2"),
+        (
+            lambda: theory.upper_bound_ordered(2, 2, True, 10),
+            r"num_actions: True; accepted: a whole number",
+        ),
+        (
+            lambda: theory.schedule(2, 2, 2, 1),
+            r"num_episodes: 1; accepted: finite numbers of at least 2",
+        ),
         (
             lambda: theory.upper_bound_general(2, 2, 2, [10, np.inf]),
             r"num_episodes: \[10, inf\]; accepted: finite",
@@ -157,10 +178,13 @@ def test_the_general_gap_gives_the_lower_bound(num_arms, T):
             lambda: theory.lower_bound_general(2, 2, 0.5),
             r"num_episodes: 0.5; accepted: finite numbers of at least 1",
         ),
-        (lambda: theory.lower_bound_ordered(3, 3, 2, 10), r"num_downs: 3; accepted: less than the horizon 3"),
+        (
+            lambda: theory.lower_bound_ordered(3, 3, 2, 10),
+            r"num_downs: 3; accepted: less than the horizon 3",
+        ),
         (
             lambda: theory.lower_bound_ordered(3, 0, 2, 10),
-            r"num_downs: 0; accepted: an integer of at least 1",
+            r"num_downs: 0; accepted: a whole number, at least 1",
         ),
         (
             lambda: theory.schedule(2, 2, 2, 99, ratio=1),
@@ -168,15 +192,15 @@ def test_the_general_gap_gives_the_lower_bound(num_arms, T):
         ),
         (
             lambda: theory.schedule(2, 2, 2, 99, first_epsilon=0),
-            r"first_epsilon: 0; accepted: a positive number",
+            r"first_epsilon: 0; accepted: a finite number > 0",
         ),
         (
             lambda: theory.schedule(2, 2, 2, 99, episodes_scale=-1),
-            r"episodes_scale: -1; accepted: a positive number",
+            r"episodes_scale: -1; accepted: a finite number > 0",
         ),
         (
             lambda: theory.schedule(2, 2, 2, 99, max_phases=-1),
-            r"max_phases: -1; accepted: an integer >= 0 or None",
+            r"max_phases: -1; accepted: None or a whole number, at least 0",
         ),
     ],
 )
@@ -189,6 +213,11 @@ def test_hard_instances_take_the_gaps_of_the_proofs():
     mdp = jb.make_instance("hard-general", theta=[0, 1, 1], num_actions=3, num_episodes=2700)
     np.testing.assert_allclose(jb.optimal(mdp)[0], 0.5 + 1 / 40, rtol=1e-6)
     mdp = jb.make_instance(
-        "hard-ordered", horizon=6, down_stages=[2, 3], down_actions=[1, 2], num_actions=3, num_episodes=9000
+        "hard-ordered",
+        horizon=6,
+        down_stages=[2, 3],
+        down_actions=[1, 2],
+        num_actions=3,
+        num_episodes=9000,
     )
     np.testing.assert_allclose(jb.optimal(mdp)[0], 0.5 + 1 / 80, rtol=1e-6)

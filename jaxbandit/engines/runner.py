@@ -1,56 +1,69 @@
-"""What both engines' runners share: lanes, devices, compilation and the learner's first state.
+"""What both engines' runners share: lanes in tiles, compilation, and the learner's constants and first state.
 
-A runner drives the runs of one learner on G groups x S seeds, a chunk at a time:
+A runner drives the runs of one learner on G groups (an MDP with parameter values each) x S seeds, a chunk at a time:
 
     carry = runner.start()
     while runner.episodes_done(carry) < num_episodes:
         carry = runner.step(carry)
     arrays = runner.result(carry)
 
-The carry is a dict of arrays and nothing else, so it can be saved after any step and restored to the same bits.
+Lanes run in *tiles* of a fixed number of lanes, each lane with its own MDP and parameters; what is left of the last
+tile is padded with copies of its first lane. A program runs one tile on one device. Its shapes depend on the learner,
+the sizes of the MDP and the kind of device, and on nothing else, so a lane is computed by the same instructions
+whatever runs beside it: that is why its bits do not depend on its neighbours, on T, on chunks or on devices.
+
+The carry is a tree of arrays and nothing else, so it can be saved after any step and restored to the same bits.
 """
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
 
-from jaxbandit import planning
-from jaxbandit.engines.compat import shard_map, x64
-from jaxbandit.learners.base import Learner, Problem
+from jaxbandit.engines.measuring import measure_lanes, worlds
+from jaxbandit.engines.tables import optimal_policy
+from jaxbandit.learner import (
+    Learner,
+    Problem,
+    check_contract,
+    check_report,
+    make_constants,
+    normalised,
+)
 from jaxbandit.mdp import MDP
+from jaxbandit.metrics import Metric
+from jaxbandit.types import Array
+from jaxbandit.xla.compat import x64
+from jaxbandit.xla.platforms import platform_of
+from jaxbandit.xla.programs import PROGRAMS
 
-Array = Any
 Carry = dict[str, Any]
 
-KEPT = 12
-"""Programs that are kept: those of finished batches would fill the memory of a long sweep."""
-_COMPILED: OrderedDict[Any, Any] = OrderedDict()
-_DROPPED: list[Any] = []
-"""Names of programs that were let go, of which jax still holds traces."""
 
+class Tile(NamedTuple):
+    """W lanes that run together; leaves are numpy arrays with a leading axis [W]."""
 
-def release_memory() -> None:
-    """Lets jax forget its traces if programs were let go since the last call.
-
-    For whoever owns the process: all functions that jax compiled in it will be compiled anew at their next call.
-    """
-    if _DROPPED:
-        _DROPPED.clear()
-        jax.clear_caches()
+    mdps: MDP
+    params: dict[str, np.ndarray]
+    keys: np.ndarray
+    """uint32 [W, 2]: the words of each lane's key."""
+    used: int
+    """Lanes that count; the others are padding."""
+    device: Any
 
 
 class Runner(ABC):
     """Base of the two engines' runners; see the module's docstring for the protocol."""
+
+    engine: str
+    """Its name."""
 
     def __init__(
         self,
@@ -61,126 +74,266 @@ class Runner(ABC):
         points: np.ndarray,
         chunk_size: int | None = None,
         devices: Sequence[Any] | None = None,
+        workers: int = 1,
+        platform: str | None = None,
+        metrics: Mapping[str, Metric] | None = None,
     ):
         """See `jaxbandit.engines.make_runner`."""
-        self.rules = learner.rules
-        self.params = dict(learner.params)
-        self.mdps = mdps
-        self.keys = keys
+        self.name = learner.name
+        self.rules = normalised(check_contract(learner).rules)
         self.num_episodes = int(num_episodes)
         self.points = np.asarray(points, np.int64)
         self.chunk_size = chunk_size
-        self.devices = tuple(devices) if devices else (jax.devices()[0],)
+        self.devices = tuple(devices) if devices else (jax.local_devices()[0],)
+        self.workers = workers
+        self.metrics = dict(metrics or {})
+        self.platform = platform_of(self.devices[0], platform)
         self.groups, self.seeds = keys.shape
-        if self.seeds % len(self.devices):
-            raise ValueError(f"keys: {self.seeds} seeds; accepted: a multiple of the {len(self.devices)} devices")
-        self.best = _optimal_policies(mdps) if "optimal_policy" in self.rules.needs else None
+        self.mdps = jax.tree.map(np.asarray, mdps)
+        if "rank" in self.rules.needs and self.mdps.rank is None:
+            raise ValueError(
+                f"learner {self.name!r} needs an ordered MDP (one with a rank); this one has none"
+            )
+        self.sizes = (mdps.horizon, mdps.width, mdps.num_actions)
         self.compile_seconds = 0.0
         self.run_seconds = 0.0
+        self.tiles = self._cut({k: np.asarray(v) for k, v in learner.params.items()}, keys)
+
+    def _cut(self, params: dict[str, np.ndarray], keys: Array) -> list[Tile]:
+        words = np.asarray(jax.random.key_data(keys)).reshape(-1, 2)
+        group = np.repeat(np.arange(self.groups), self.seeds)
+        tiles: list[Tile] = []
+        for counted in self.lanes_of_tiles():
+            count = len(counted)
+            lanes = np.concatenate([counted, np.full(self.width - count, counted[0])])
+            which = group[lanes]
+            tiles.append(
+                Tile(
+                    mdps=jax.tree.map(lambda x, which=which: x[which], self.mdps),
+                    params={name: value[which] for name, value in params.items()},
+                    keys=words[lanes],
+                    used=count,
+                    device=self.devices[len(tiles) % len(self.devices)],
+                )
+            )
+        return tiles
+
+    @classmethod
+    def table_sizes(cls, mdp: MDP) -> tuple[int, ...]:
+        """What the engine's tables of an instance are sized by, beyond H, k, A and M."""
+        del mdp
+        return ()
+
+    def lanes_of_tiles(self) -> list[np.ndarray]:
+        """The numbers of the lanes (group by group) in each tile; every lane is in one."""
+        lanes = np.arange(self.groups * self.seeds)
+        return [lanes[first : first + self.width] for first in range(0, len(lanes), self.width)]
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """W, the lanes of a tile: from the learner, the sizes and the platform alone."""
 
     @abstractmethod
-    def start(self) -> Carry:
-        """The carry before the first episode."""
+    def start_tile(self, tile: Tile) -> Carry:
+        """The carry of a tile before the first episode."""
 
     @abstractmethod
-    def step(self, carry: Carry) -> Carry:
-        """The carry one chunk later."""
+    def step_tile(self, tile: Tile, carry: Carry) -> Carry:
+        """The carry of a tile one chunk later."""
 
     @abstractmethod
-    def episodes_done(self, carry: Carry) -> int:
-        """Episodes finished in every lane."""
+    def tile_episodes(self, carry: Carry) -> int:
+        """Episodes finished in every lane of a tile."""
 
     @abstractmethod
-    def result(self, carry: Carry) -> dict[str, np.ndarray]:
-        """Curves and diagnostics, lanes first."""
+    def tile_result(self, tile: Tile, carry: Carry) -> dict[str, np.ndarray]:
+        """Curves and diagnostics of a tile, leaves [W, ...]."""
 
     @property
     @abstractmethod
     def bytes_per_lane(self) -> int:
         """Estimated memory of a lane."""
 
-    def first_state(self) -> Any:
-        """The learner's state before the first episode, leaves [G, ...], without seeds."""
-        needs = self.rules.needs
-        mdps = self.mdps
-        rank = mdps.rank if "rank" in needs else None
-        if "rank" in needs and rank is None:
-            raise ValueError(f"learner {self.rules.name!r} needs an ordered MDP (one with a rank); this one has none")
-        real = jnp.result_type(float)
-        params = {name: _leaf(value, real) for name, value in self.params.items()}
-        sizes = (mdps.horizon, mdps.width, mdps.num_actions)
-        return _first_states(
-            self.rules.init, sizes, self.groups, jnp.asarray(self.num_episodes, real), params, rank, self.best
-        )
+    def start(self) -> Carry:
+        """The carry before the first episode."""
+        return {"tiles": [self.start_tile(tile) for tile in self.tiles]}
 
-    def execute(self, name: Any, function: Callable, args: tuple, in_lanes: tuple, out_lanes: Any) -> Any:
-        """Runs ``function(*args)`` compiled once per shape, on all devices, and keeps the time.
+    def step(self, carry: Carry) -> Carry:
+        """The carry one chunk later."""
+        pairs = list(zip(self.tiles, carry["tiles"], strict=True))
+        if self.workers == 1 or len(pairs) == 1:
+            return {"tiles": [self.step_tile(*pair) for pair in pairs]}
+        with ThreadPoolExecutor(self.workers) as pool:
+            return {"tiles": list(pool.map(lambda pair: self.step_tile(*pair), pairs))}
 
-        ``in_lanes`` and ``out_lanes`` say, per argument and result, where the seeds' axis is: an axis number (negative
-        from the end) for all leaves, or None for what every device gets whole.
+    def episodes_done(self, carry: Carry) -> int:
+        """Episodes finished in every lane."""
+        return min(self.tile_episodes(tile) for tile in carry["tiles"])
+
+    def result(self, carry: Carry) -> dict[str, np.ndarray]:
+        """Curves and diagnostics, leaves [G, S, ...]."""
+        parts = [
+            {name: value[: tile.used] for name, value in self.tile_result(tile, each).items()}
+            for tile, each in zip(self.tiles, carry["tiles"], strict=True)
+        ]
+        place = np.argsort(np.concatenate(self.lanes_of_tiles()))
+        joined = {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
+        return {
+            name: value.reshape(self.groups, self.seeds, *value.shape[1:])
+            for name, value in joined.items()
+        }
+
+    def beginnings(self, tile: Tile, rules: Any) -> tuple[Any, Any]:
+        """The constants and first states of the lanes of a tile, numpy leaves [W, ...].
+
+        ``rules`` are a learner or a block form. Constants are evaluated on the host, exactly, for each lane alone; first
+        states are computed in 64 bits, and engines that run in 32 bits round their reals once and refuse whole numbers
+        that do not fit.
         """
-        leaves, tree = jax.tree.flatten(args)
-        identity = (name, tuple((np.shape(x), jnp.result_type(x)) for x in leaves), tree, self.devices)
-        if identity not in _COMPILED:
-            began = time.perf_counter()
-            _COMPILED[identity] = self._compile(function, args, in_lanes, out_lanes)
-            self.compile_seconds += time.perf_counter() - began
-        _COMPILED.move_to_end(identity)
-        while len(_COMPILED) > KEPT:
-            _DROPPED.append(_COMPILED.popitem(last=False)[0])
+        with x64():
+            function, args = self._begin(tile, rules)
+            name = ("begin", rules.init, self.sizes, self.width)
+            first = self.execute(name, function, args, tile.device, small=True)
+            return args[-1], jax.tree.map(np.asarray, first)
+
+    def learner_bytes(self, rules: Any) -> int:
+        """Bytes of what `beginnings` gives for one lane; nothing is run."""
+        with x64():
+            function, args = self._begin(self.tiles[0], rules)
+            leaves = jax.tree.leaves((jax.eval_shape(function, *args), args[-1]))
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) // self.width
+
+    def _begin(self, tile: Tile, rules: Any) -> tuple[Callable, tuple]:
+        """The function that makes the first states, and its arguments; the last are the constants."""
+        needs = self.rules.needs
+        rank = tile.mdps.rank if "rank" in needs else None
+        best = optimal_policies(tile.mdps) if "optimal_policy" in needs else None
+        sizes, width = self.sizes, self.width
+
+        def one(num_episodes, params, rank, best, constants):
+            return rules.init(Problem(*sizes, num_episodes, rank, best, constants), params)
+
+        def lanes(num_episodes, params, rank, best, constants):
+            each = (None if x is None else 0 for x in (rank, best))
+            axes = (None, {name: 0 for name in params}, *each, 0)
+            every = (num_episodes, params, rank, best, constants)
+            return jax.vmap(one, axes, axis_size=width)(*every)
+
+        params = {name: _leaf(value) for name, value in tile.params.items()}
+        episodes = jnp.asarray(self.num_episodes, jnp.float64)
+        return lanes, (episodes, params, rank, best, self._constants(tile, rules, rank, best))
+
+    def _constants(self, tile: Tile, rules: Any, rank: Any, best: Any) -> Any:
+        """Leaves [W, ...]; lanes with the same problem and parameters share them."""
+        known: dict[bytes, Any] = {}
+        found = []
+        for lane in range(self.width):
+            own = [None if x is None else np.ascontiguousarray(x[lane]) for x in (rank, best)]
+            params = {name: np.asarray(value)[lane] for name, value in tile.params.items()}
+            parts = [*own, *(params[name] for name in sorted(params))]
+            label = b"|".join(b"" if part is None else part.tobytes() for part in parts)
+            if label not in known:
+                problem = Problem(*self.sizes, self.num_episodes, *own)
+                known[label] = make_constants(rules, problem, params)
+            found.append(known[label])
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+
+    def check_reports(self, report: Any, state: Any, axis: int = 0) -> None:
+        """Refuses a report that would take another's name, before anything runs; lanes are on ``axis``."""
+
+        def lane(leaf: Any) -> Any:
+            shape = tuple(np.delete(np.shape(leaf), axis))
+            return jax.ShapeDtypeStruct(shape, leaf.dtype)
+
+        check_report(self.rules._replace(report=report), jax.tree.map(lane, state))
+
+    def reports(self, tile: Tile, report: Any, state: Any, axis: int = 0) -> dict[str, np.ndarray]:
+        """What the learner reports of each lane, leaves [W, ...]."""
+        if report is None:
+            return {}
+        lanes = jax.vmap(report, axis, axis_size=self.width)
+        told = self.execute(
+            ("report", report, self.width), lanes, (state,), tile.device, small=True
+        )
+        return {name: np.asarray(value, np.float64) for name, value in told.items()}
+
+    def measure(
+        self, tile: Tile, state: Any, policy: np.ndarray, constants: Any, real: Any, axis: int = 0
+    ) -> dict[str, np.ndarray]:
+        """All metrics of all lanes, [W, ...]; ``policy`` has its lanes in front, the others theirs on ``axis``."""
+        world = worlds(tile.mdps, policy, (), real)
+        name = ("metrics", tuple(self.metrics.items()), self.rules, axis)
+        function = measure_lanes(self.metrics, axis)
+        args = (state, world, constants)
+        found = self.execute(name, function, args, tile.device, small=True)
+        return {metric: np.asarray(value, np.float64) for metric, value in found.items()}
+
+    @abstractmethod
+    def tile_curves(self, carry: Carry) -> np.ndarray:
+        """The curves of a tile so far, [W, points]; nan where they have not come yet."""
+
+    def so_far(self, carry: Carry) -> np.ndarray:
+        """All curves so far, [G, S, points]."""
+        parts = [
+            self.tile_curves(each)[: tile.used]
+            for tile, each in zip(self.tiles, carry["tiles"], strict=True)
+        ]
+        place = np.argsort(np.concatenate(self.lanes_of_tiles()))
+        return np.concatenate(parts)[place].reshape(self.groups, self.seeds, -1)
+
+    def execute(
+        self,
+        name: Any,
+        function: Callable,
+        args: tuple,
+        device: Any,
+        donate: tuple[int, ...] = (),
+        small: bool = False,
+    ) -> Any:
+        """``function(*args)`` on a device, compiled once per name and shape; keeps the time.
+
+        ``small`` programs are those that nobody waits for.
+        """
+        H, k, A = self.sizes
+        words = None if small else f"{self.name}, H={H} k={k} A={A}"
+        program, seconds = PROGRAMS.get(name, function, args, device, self.platform, words, donate)
+        self.compile_seconds += seconds
         began = time.perf_counter()
-        result = jax.block_until_ready(_COMPILED[identity](*args))
+        result = jax.block_until_ready(program(*jax.device_put(args, device)))
         self.run_seconds += time.perf_counter() - began
         return result
 
-    def _compile(self, function: Callable, args: tuple, in_lanes: tuple, out_lanes: Any) -> Callable:
-        if len(self.devices) == 1:
-            with jax.default_device(self.devices[0]):
-                program = jax.jit(function)
-                compiled = program.lower(*args).compile()
-            return compiled
-        mesh = Mesh(np.array(self.devices), ("lanes",))
 
-        def specs(value, axis):
-            def spec(leaf):
-                return PartitionSpec(*[None] * (axis % np.ndim(leaf)), "lanes")
+def to_32_bits(name: str, tree: Any) -> Any:
+    """Arrays as a 32-bit engine has them: reals rounded, whole numbers checked."""
 
-            return PartitionSpec() if axis is None else jax.tree.map(spec, value)
+    def cast(leaf: np.ndarray) -> np.ndarray:
+        if leaf.dtype == np.float64:
+            return leaf.astype(np.float32)
+        if leaf.dtype in (np.int64, np.uint64):
+            small = np.int32 if leaf.dtype == np.int64 else np.uint32
+            if leaf.size and (leaf.min() < np.iinfo(small).min or leaf.max() > np.iinfo(small).max):
+                raise ValueError(
+                    f"learner {name!r}: init gives the whole number {leaf.max()}; "
+                    f"accepted on the episode engine: at most {np.iinfo(small).max}"
+                )
+            return leaf.astype(small)
+        return leaf
 
-        inputs = tuple(specs(value, axis) for value, axis in zip(args, in_lanes, strict=True))
-        if all(axis >= 0 for axis in out_lanes):  # saves a trace: no shapes are needed
-            outputs = tuple(PartitionSpec(*[None] * axis, "lanes") for axis in out_lanes)
-        else:
-            shapes = jax.eval_shape(function, *args)
-            outputs = tuple(specs(value, axis) for value, axis in zip(shapes, out_lanes, strict=True))
-        program = jax.jit(shard_map(function, mesh, inputs, outputs))
-        return program.lower(*args).compile()
+    return jax.tree.map(cast, tree)
 
 
-def _optimal_policies(mdps: MDP) -> np.ndarray:
-    """Optimal policies int32 [G, H, k+1], found in float64 like the gaps, so that their regret is exactly 0 at near ties."""
-    with x64():
-        prob, reward = (jnp.asarray(np.asarray(x, np.float64)) for x in (mdps.prob, mdps.reward))
-        return np.asarray(_optimal(mdps._replace(prob=prob, reward=reward))[1])
+def optimal_policies(mdps: MDP) -> np.ndarray:
+    """Optimal policies int32 [W, H, k+1] of stacked MDPs, each found alone."""
+    lanes = range(len(mdps.prob))
+    return np.stack([optimal_policy(jax.tree.map(lambda x, j=j: x[j], mdps)) for j in lanes])
 
 
-_optimal = jax.jit(jax.vmap(planning.optimal))
-
-
-def _leaf(value: Array, real: Any) -> jax.Array:
-    """A hyper-parameter as an array: reals in the precision of the engine, whole numbers (a table of actions) kept."""
-    return jnp.asarray(value, jnp.int32 if jnp.issubdtype(np.asarray(value).dtype, jnp.integer) else real)
-
-
-@partial(jax.jit, static_argnames=("init", "sizes", "groups"))
-def _first_states(init, sizes: tuple[int, int, int], groups: int, num_episodes, params, rank, best):
-    """The learner's first state for every group; compiled once per learner and shape, not once per runner."""
-
-    def one(params, rank, best):
-        return init(Problem(*sizes, num_episodes, rank, best), params)
-
-    axes = ({name: 0 for name in params}, None if rank is None else 0, None if best is None else 0)
-    return jax.vmap(one, axes, axis_size=groups)(params, rank, best)
+def _leaf(value: Array) -> jax.Array:
+    """A hyper-parameter as an array: reals in 64 bits, whole numbers (a table of actions) in 32."""
+    whole = jnp.issubdtype(np.asarray(value).dtype, jnp.integer)
+    return jnp.asarray(value, jnp.int32 if whole else jnp.float64)
 
 
 def one_hot_actions(policy: np.ndarray) -> np.ndarray:

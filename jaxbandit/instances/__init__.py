@@ -1,8 +1,7 @@
-"""Instance families by name: the paper's applications, its lower-bound families, and random MDPs.
+"""Instances by name: prophet, pricing, knapsack, lower bounds, random MDPs; one file a family.
 
-Each family lives in a file of its own. A constructor takes numbers, arrays or a key and returns an `MDP`;
-those that draw from a key are traceable, so ``jax.vmap(lambda key: make_instance(name, key=key, ...))(keys)``
-draws a stack.
+A new one is a file like `prophet`, or a constructor of your own for `register_instance`.
+From outside: the names below. May import: the model (`jaxbandit.mdp`) and theory.
 """
 
 from __future__ import annotations
@@ -40,7 +39,11 @@ for _name, _constructor in _FAMILIES.items():
 
 
 def make_instance(name: str, **parameters: Any) -> MDP:
-    """A registered instance by name; ``INSTANCES.names()`` lists them.
+    """A registered instance by name; ``jaxbandit.describe(name)`` tells its parameters.
+
+    From your arrays: "prophet", "posted-pricing", "knapsack". The paper's I1: "prophet-uniform".
+    Drawn at random: "prophet-random" (the paper's I2), "posted-pricing-random", "knapsack-random",
+    "random-general", "random-ordered". Lower bounds: "hard-general", "hard-ordered".
 
     Example:
         >>> import jaxbandit as jb

@@ -1,16 +1,38 @@
-"""Input checks of the constructors. They run on the host and skip what is traced, so constructors vmap."""
+"""Input checks of the constructors. They run on the host and skip what is traced, so constructors
+vmap."""
 
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-Array = Any
+from jaxbandit.checks import number, real_array, whole
+from jaxbandit.types import Array
+
+__all__ = [
+    "distinct",
+    "distributions",
+    "float_dtype",
+    "is_concrete",
+    "magnitudes",
+    "matrix",
+    "nonnegative",
+    "number",
+    "scale",
+    "simplex_rows",
+    "single_key",
+    "table",
+    "whole",
+    "whole_numbers",
+]
+LARGEST, SMALLEST = 1e30, 1e-30
+"""Float32 holds sums and quotients of numbers between these without overflow or underflow."""
+MOST_ENTRIES = 2**28
+"""Of a table of outcomes: about 1 GB in float32."""
 
 
 def float_dtype() -> Any:
@@ -23,37 +45,26 @@ def is_concrete(*values: Any) -> bool:
     return not any(isinstance(x, jax.core.Tracer) for x in values)
 
 
-def count(name: str, value: Any, at_least: int = 1) -> int:
-    """``value`` as a Python int; anything but an integer of at least ``at_least`` is an error."""
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or number < at_least:
-        raise ValueError(f"{name}: {value!r}; accepted: an integer of at least {at_least}")
-    return number
-
-
 def single_key(key: Any) -> Array:
     """``key`` if it is one typed key, else an error."""
     typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     if not typed:
         raise ValueError(f"key: {key!r}; accepted: a typed key such as jax.random.key(0)")
     if key.ndim:
-        raise ValueError(f"key: an array of shape {key.shape}; accepted: a single key (or jax.vmap)")
+        raise ValueError(
+            f"key: an array of shape {key.shape}; accepted: a single key (or jax.vmap)"
+        )
     return key
 
 
 def matrix(name: str, value: Any, axes: str, like: tuple[int, ...] | None = None) -> Array:
     """``value`` as a two-dimensional float array; ``like`` is the shape it has to have, if any."""
+    accepted = (
+        f"numbers of shape {axes}; rows of unequal lengths are padded with entries of probability 0"
+    )
+    value = real_array(name, value, accepted)
     if not isinstance(value, jax.Array):
-        try:
-            value = np.asarray(value, np.float64)
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"{name}: cannot be made an array ({error}); accepted: numbers of shape {axes}; "
-                "rows of unequal lengths are padded with entries of probability 0"
-            ) from None
+        value = np.asarray(value, np.float64)
     if value.ndim != 2 or 0 in value.shape or (like is not None and value.shape != like):
         accepted = f"shape {axes}" if like is None else f"shape {axes} = {like}"
         raise ValueError(f"{name}: shape {value.shape}; accepted: {accepted}")
@@ -61,6 +72,46 @@ def matrix(name: str, value: Any, axes: str, like: tuple[int, ...] | None = None
         stage, entry = np.argwhere(~np.isfinite(np.asarray(value, np.float64)))[0]
         raise ValueError(f"{name}: {_seen(value, stage, entry)}; accepted: finite numbers")
     return value
+
+
+def table(*sizes: tuple[str, int]) -> None:
+    """An error if a table of these named sizes would not fit in memory."""
+    entries = math.prod(size for _, size in sizes)
+    if entries > MOST_ENTRIES:
+        seen = ", ".join(f"{name} = {size}" for name, size in sizes)
+        raise ValueError(
+            f"{', '.join(name for name, _ in sizes)}: {seen} make {entries:,} outcomes; "
+            f"accepted: at most {MOST_ENTRIES:,}"
+        )
+
+
+def magnitudes(name: str, value: Array) -> None:
+    """An error if an entry [H, M] is so large or so small that float32 loses it."""
+    if not is_concrete(value):
+        return
+    size = np.abs(np.asarray(value, np.float64))
+    bad = np.argwhere((size > LARGEST) | ((size < SMALLEST) & (size > 0)))
+    if bad.size:
+        stage, entry = bad[0]
+        raise ValueError(
+            f"{name}: {_seen(value, stage, entry)}; accepted: 0, or {SMALLEST:g} to {LARGEST:g}"
+        )
+
+
+def distinct(name: str, value: Array) -> None:
+    """An error if two different entries of a row [H, M] are equal in the precision that is run."""
+    if not is_concrete(value):
+        return
+    rows = np.sort(np.asarray(value, np.float64), axis=1)
+    rounded = rows.astype(float_dtype())
+    bad = np.argwhere((rows[:, 1:] != rows[:, :-1]) & (rounded[:, 1:] == rounded[:, :-1]))
+    if bad.size:
+        stage, entry = bad[0]
+        one, other = rows[stage, entry], rows[stage, entry + 1]
+        raise ValueError(
+            f"{name}: {one!r} and {other!r} at stage {stage + 1} are equal in {float_dtype()}; "
+            "accepted: equal values, or values further apart (or x64: jax_enable_x64)"
+        )
 
 
 def nonnegative(name: str, value: Array) -> None:
@@ -73,7 +124,7 @@ def nonnegative(name: str, value: Array) -> None:
         raise ValueError(f"{name}: {_seen(value, stage, entry)}; accepted: numbers >= 0")
 
 
-def integers(name: str, value: Array) -> None:
+def whole_numbers(name: str, value: Array) -> None:
     """An error if an entry [H, M] is not a whole number."""
     if not is_concrete(value):
         return
@@ -96,18 +147,25 @@ def distributions(name: str, value: Array) -> None:
     bad = np.argwhere(np.abs(sums - 1) > 1e-5)
     if bad.size:
         stage = int(bad[0, 0])
-        raise ValueError(f"{name}: entries of stage {stage + 1} sum to {sums[stage]:.7g}; they must sum to 1")
+        raise ValueError(
+            f"{name}: entries of stage {stage + 1} sum to {sums[stage]:.7g}; they must sum to 1"
+        )
 
 
 def scale(name: str, value: Any, largest: Any, what: str) -> None:
-    """An error unless ``value`` is a positive number of at least ``largest`` (which is ``what``)."""
+    """An error unless ``value`` is a positive number of at least ``largest`` (which is
+    ``what``)."""
     if not is_concrete(value):
         return
-    number = np.asarray(value, np.float64)
-    if number.ndim or not np.isfinite(number) or number <= 0:
-        raise ValueError(f"{name}: {value!r}; accepted: a positive number or None")
-    if is_concrete(largest) and number < float(largest) * (1 - 1e-6):
-        raise ValueError(f"{name}: {value!r}; accepted: at least {what}, {float(largest):.7g}, or None")
+    try:
+        seen = number(name, value, low=SMALLEST, high=LARGEST)
+    except ValueError:
+        accepted = f"a positive number, {SMALLEST:g} to {LARGEST:g}, or None"
+        raise ValueError(f"{name}: {value!r}; accepted: {accepted}") from None
+    if is_concrete(largest) and seen < float(largest) * (1 - 1e-6):
+        raise ValueError(
+            f"{name}: {value!r}; accepted: at least {what}, {float(largest):.7g}, or None"
+        )
 
 
 def simplex_rows(key: Array, shape: tuple[int, ...]) -> Array:

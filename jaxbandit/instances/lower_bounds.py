@@ -1,8 +1,8 @@
 """The two families behind the regret lower bounds (Section 4 of the paper).
 
 In both, transitions are deterministic, only the last stage pays, with Bernoulli(1/2) rewards nearly
-everywhere and Bernoulli(1/2 + gap) behind one hidden sequence of actions: every policy that misses it has
-value exactly 1/2.
+everywhere and Bernoulli(1/2 + gap) behind one hidden sequence of actions: every policy that misses
+it has value exactly 1/2.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import theory
+from jaxbandit.checks import real_array
 from jaxbandit.instances import checks
-from jaxbandit.mdp import MDP, Array
+from jaxbandit.mdp import MDP
+from jaxbandit.types import Array
 
 STAGES, ACTIONS = 0, 1
 """Roles of the keys folded in."""
@@ -32,15 +34,16 @@ def hard_general(
 ) -> MDP:
     """M^theta of the general lower bound (Theorem 4.1): k = 2, starting at level 1.
 
-    At level 1 of stage i < H, action theta_i stays and any other action leads to level 2, which is never
-    left. At the last stage, action theta_H at level 1 pays Bernoulli(1/2 + gap); all else pays
-    Bernoulli(1/2). There are A^H instances; the optimal policies of M^theta are those that play theta at
-    level 1 (level 2 is free).
+    At level 1 of stage i < H, action theta_i stays and any other action leads to level 2, which is
+    never left. At the last stage, action theta_H at level 1 pays Bernoulli(1/2 + gap); all else
+    pays Bernoulli(1/2). There are A^H instances; the optimal policies of M^theta are those that
+    play theta at level 1 (level 2 is free).
 
     Args:
         num_actions: A.
         theta: actions 0..A-1, [H]; drawn uniformly from ``key`` if not given.
-        gap: in [0, 1/2]; by default that of the proof for ``num_episodes`` (`theory.hard_gap_general`).
+        gap: in [0, 1/2]; by default that of the proof for ``num_episodes``
+        (`theory.hard_gap_general`).
         horizon: H; needed only if theta is drawn.
         key: a typed key; needed only if theta is drawn.
         num_episodes: T; needed only if the gap is not given.
@@ -52,16 +55,20 @@ def hard_general(
         >>> float(value), policy[:, 1].tolist(), float(jb.evaluate(mdp, policy * 0))
         (0.75, [2, 0, 1], 0.5)
     """
-    num_actions = checks.count("num_actions", num_actions)
+    num_actions = checks.whole("num_actions", num_actions)
     if theta is None:
         if horizon is None or key is None:
-            raise ValueError("theta: None; accepted: actions [H], or both horizon and key to draw them")
-        shape = (checks.count("horizon", horizon),)
+            raise ValueError(
+                "theta: None; accepted: actions [H], or both horizon and key to draw them"
+            )
+        shape = (checks.whole("horizon", horizon),)
+        _check_size(shape[0], 2, num_actions)
         theta = jax.random.randint(checks.single_key(key), shape, 0, num_actions, jnp.int32)
     theta = _integers("theta", theta, 0, num_actions - 1)
-    if horizon is not None and horizon != theta.shape[0]:
+    if horizon is not None and checks.whole("horizon", horizon) != theta.shape[0]:
         raise ValueError(f"theta: {theta.shape[0]} entries; accepted: horizon = {horizon} entries")
     horizon = theta.shape[0]
+    _check_size(horizon, 2, num_actions)
     gap = _gap(gap, num_episodes, lambda T: theory.hard_gap_general(horizon, num_actions, T))
     return _general_mdp(theta, gap, num_actions)
 
@@ -78,12 +85,13 @@ def hard_ordered(
 ) -> MDP:
     """M_{tau,a} of the ordered lower bound (Theorem 4.2), with actions 0..A of which 0 is maximal.
 
-    The path tau starts at the paper's level k+1 and goes down one level at each of the stages i_1 < ... <
-    i_k, ending at level 1 of stage H, the only state that pays Bernoulli(1/2 + gap) instead of
-    Bernoulli(1/2). On the path, action a_p goes down at stage i_p (smaller actions stay, larger ones fall to
-    the paper's level 0); elsewhere action 0 stays and all others fall. Above the path everything stays, below
-    it everything falls. There are binom(H-1, k) A^k instances. The action at the last stage does not matter,
-    so the optimal policies are those that follow the path through the stages 1..H-1.
+    The path tau starts at the paper's level k+1 and goes down one level at each of the stages i_1 <
+    ... < i_k, ending at level 1 of stage H, the only state that pays Bernoulli(1/2 + gap) instead
+    of Bernoulli(1/2). On the path, action a_p goes down at stage i_p (smaller actions stay, larger
+    ones fall to the paper's level 0); elsewhere action 0 stays and all others fall. Above the path
+    everything stays, below it everything falls. There are binom(H-1, k) A^k instances. The action
+    at the last stage does not matter, so the optimal policies are those that follow the path
+    through the stages 1..H-1.
 
     The paper's levels 0..k+1 all pay, so they are stored as levels 1..k+2: width k+2, start k+2.
 
@@ -92,7 +100,8 @@ def hard_ordered(
         num_actions: A, the number of actions besides the maximal one: the MDP has A+1.
         down_stages: i_1 < ... < i_k in 1..H-1, [k]; drawn uniformly from ``key`` if not given.
         down_actions: a_1, ..., a_k in 1..A, [k]; drawn uniformly from ``key`` if not given.
-        gap: in [0, 1/2]; by default that of the proof for ``num_episodes`` (`theory.hard_gap_ordered`).
+        gap: in [0, 1/2]; by default that of the proof for ``num_episodes``
+        (`theory.hard_gap_ordered`).
         num_downs: k; needed only if both stages and actions are drawn.
         key: a typed key; needed only if something is drawn.
         num_episodes: T; needed only if the gap is not given.
@@ -105,27 +114,40 @@ def hard_ordered(
         >>> float(value), mdp.width, mdp.num_actions, [int(policy[1, 4]), int(policy[3, 3])]
         (0.75, 4, 4, [1, 3])
     """
-    horizon = checks.count("horizon", horizon, at_least=2)
-    num_actions = checks.count("num_actions", num_actions)
+    horizon = checks.whole("horizon", horizon, at_least=2)
+    num_actions = checks.whole("num_actions", num_actions)
+    _check_size(horizon, 1, num_actions)
     stages, actions = _path(horizon, num_actions, down_stages, down_actions, num_downs, key)
     downs = stages.shape[0]
+    _check_size(horizon, downs + 2, num_actions)
     gap = _gap(gap, num_episodes, lambda T: theory.hard_gap_ordered(horizon, downs, num_actions, T))
     return _ordered_mdp(stages, actions, gap, horizon, num_actions)
 
 
-def _path(horizon: int, num_actions: int, stages: Any, actions: Any, num_downs: int | None, key: Any):
+def _check_size(horizon: int, width: int, num_actions: int) -> None:
+    sizes = (("horizon", horizon), ("width + 1", width + 1), ("num_actions", num_actions))
+    checks.table(*sizes, ("num_outcomes", 2))
+
+
+def _path(
+    horizon: int, num_actions: int, stages: Any, actions: Any, num_downs: int | None, key: Any
+):
     """The given or drawn down stages and down actions, int32 [k] each."""
-    sizes = [np.shape(x)[0] if np.ndim(x) else 0 for x in (stages, actions) if x is not None]
+    given = (("down_stages", stages), ("down_actions", actions))
+    arrays = [real_array(name, x, "a list of integers") for name, x in given if x is not None]
+    sizes = [array.shape[0] if array.ndim else 0 for array in arrays]
     if num_downs is not None:
-        sizes.insert(0, checks.count("num_downs", num_downs))
+        sizes.insert(0, checks.whole("num_downs", num_downs))
     if (stages is None or actions is None) and (key is None or not sizes):
         missing = "down_stages" if stages is None else "down_actions"
-        raise ValueError(f"{missing}: None; accepted: a list [k], or a key and num_downs to draw it")
+        raise ValueError(
+            f"{missing}: None; accepted: a list [k], or a key and num_downs to draw it"
+        )
     if len(set(sizes)) > 1:
         raise ValueError(
             f"down_stages, down_actions: sizes {sizes} (num_downs first, if given); accepted: all the same"
         )
-    downs = checks.count("num_downs", sizes[0])
+    downs = checks.whole("num_downs", sizes[0])
     if downs >= horizon:
         raise ValueError(f"num_downs: {downs}; accepted: less than the horizon {horizon}")
     if stages is None:
@@ -136,15 +158,18 @@ def _path(horizon: int, num_actions: int, stages: Any, actions: Any, num_downs: 
         actions = jax.random.randint(role, (downs,), 1, num_actions + 1, jnp.int32)
     stages = _integers("down_stages", stages, 1, horizon - 1)
     if checks.is_concrete(stages) and (np.diff(np.asarray(stages)) <= 0).any():
-        raise ValueError(f"down_stages: {np.asarray(stages).tolist()}; accepted: strictly increasing stages")
+        raise ValueError(
+            f"down_stages: {np.asarray(stages).tolist()}; accepted: strictly increasing stages"
+        )
     return stages, _integers("down_actions", actions, 1, num_actions)
 
 
 def _integers(name: str, values: Any, low: int, high: int) -> Array:
     """``values`` as int32 [n], n >= 1, all within low..high."""
-    array = values if isinstance(values, jax.Array) else np.asarray(values)
-    if array.ndim != 1 or not array.shape[0] or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{name}: {values!r}; accepted: a non-empty list of integers")
+    accepted = "a non-empty list of integers"
+    array = real_array(name, values, accepted)
+    if array.ndim != 1 or not array.shape[0] or array.dtype.kind not in "iu":
+        raise ValueError(f"{name}: {values!r}; accepted: {accepted}")
     if checks.is_concrete(array):
         wrong = [x for x in np.asarray(array).tolist() if not low <= x <= high]
         if wrong:
@@ -155,10 +180,15 @@ def _integers(name: str, values: Any, low: int, high: int) -> Array:
 def _gap(gap: Any, num_episodes: Any, of_the_proof: Any) -> Array:
     if gap is None:
         if num_episodes is None:
-            raise ValueError("gap: None; accepted: a number in [0, 1/2], or num_episodes for the proof's gap")
-        gap = of_the_proof(checks.count("num_episodes", num_episodes))
-    if checks.is_concrete(gap) and not 0 <= float(gap) <= 0.5:
-        raise ValueError(f"gap: {gap!r}; accepted: a number in [0, 1/2]")
+            raise ValueError(
+                "gap: None; accepted: a number in [0, 1/2], or num_episodes for the proof's gap"
+            )
+        gap = of_the_proof(checks.whole("num_episodes", num_episodes))
+    if checks.is_concrete(gap):
+        try:
+            gap = checks.number("gap", gap, low=0, high=0.5)
+        except ValueError:
+            raise ValueError(f"gap: {gap!r}; accepted: a number in [0, 1/2]") from None
     return jnp.asarray(gap, checks.float_dtype())
 
 
@@ -179,13 +209,19 @@ def _ordered_mdp(stages: Array, actions: Array, gap: Array, horizon: int, num_ac
     # Level of the path at every stage, and the action that leads it down there (0 if it stays).
     path = (downs + 1 - jnp.sum(stages[None, :] < now, axis=1, dtype=jnp.int32))[:, None, None]
     down_here = stages[None, :] == now
-    down_action = jnp.sum(jnp.where(down_here, actions[None, :], 0), axis=1, dtype=jnp.int32)[:, None, None]
+    down_action = jnp.sum(jnp.where(down_here, actions[None, :], 0), axis=1, dtype=jnp.int32)[
+        :, None, None
+    ]
     level = jnp.arange(downs + 2, dtype=jnp.int32)[None, :, None]
     action = jnp.arange(num_actions + 1, dtype=jnp.int32)[None, None, :]
-    # Where the path stays, its action is 0, which keeps the level: one formula serves both kinds of states.
+    # Where the path stays, its action is 0, which keeps the level: one formula serves both kinds of
+    # states.
     is_down = (down_action > 0).astype(jnp.int32)
-    on_path = jnp.where(action < down_action, level, jnp.where(action == down_action, level - is_down, 0))
-    # [H, k+2, A+1], in the paper's levels; they are stored one higher, below them the level 0 of every MDP.
+    on_path = jnp.where(
+        action < down_action, level, jnp.where(action == down_action, level - is_down, 0)
+    )
+    # [H, k+2, A+1], in the paper's levels; they are stored one higher, below them the level 0 of
+    # every MDP.
     moves = jnp.where(level == path, on_path, jnp.where(level > path, level, 0))
     next_level = jnp.concatenate([jnp.zeros_like(moves[:, :1]), moves + 1], axis=1)
     hit = jnp.broadcast_to((jnp.arange(downs + 3) == 2)[:, None], (downs + 3, num_actions + 1))
@@ -193,11 +229,14 @@ def _ordered_mdp(stages: Array, actions: Array, gap: Array, horizon: int, num_ac
     return _bernoulli_mdp(next_level, hit, gap, rank, start=downs + 2)
 
 
-def _bernoulli_mdp(next_level: Array, hit: Array, gap: Array, rank: Array | None, start: int) -> MDP:
-    """The MDP of deterministic moves [H, k+1, A] that ends with Bernoulli(1/2 + gap) where ``hit`` [k+1, A].
+def _bernoulli_mdp(
+    next_level: Array, hit: Array, gap: Array, rank: Array | None, start: int
+) -> MDP:
+    """The MDP of deterministic moves [H, k+1, A] that ends with Bernoulli(1/2 + gap) where ``hit``
+    [k+1, A].
 
-    Outcome 0 pays, outcome 1 does not; before the last stage outcome 0 is certain and pays nothing. What the
-    last stage leads to does not matter.
+    Outcome 0 pays, outcome 1 does not; before the last stage outcome 0 is certain and pays nothing.
+    What the last stage leads to does not matter.
     """
     horizon, num_levels, _ = next_level.shape
     alive = (jnp.arange(num_levels) > 0)[:, None]

@@ -1,7 +1,7 @@
 """Random MDPs, for property tests and for sweeps over unstructured instances.
 
-Every (state, action) has its own ``num_outcomes`` outcomes with probabilities uniform on the simplex and
-rewards uniform on [0, 1/H], so that no run collects more than 1.
+Every (state, action) has its own ``num_outcomes`` outcomes with probabilities uniform on the
+simplex and rewards uniform on [0, 1/H], so that no run collects more than 1.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandit.instances import checks
-from jaxbandit.mdp import MDP, Array
+from jaxbandit.mdp import MDP
+from jaxbandit.types import Array
 
 PROBABILITIES, REWARDS, LEVELS = 0, 1, 2
 """Roles of the keys folded in."""
 
 
-def random_general(key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3) -> MDP:
-    """A general MDP (Section 2): next levels uniform on 1..k, starting at level 1, without an order.
+def random_general(
+    key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3
+) -> MDP:
+    """A general MDP (Section 2): next levels uniform on 1..k, starting at level 1, without an
+    order.
 
     Example:
         >>> import jax, jaxbandit as jb
@@ -32,11 +36,13 @@ def random_general(key: Any, horizon: int, width: int, num_actions: int, num_out
     return _general(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
 
 
-def random_ordered(key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3) -> MDP:
+def random_ordered(
+    key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3
+) -> MDP:
     """An ordered MDP (Section 3.2): outcome 0 stays, the others lead to levels uniform on 0..l.
 
-    It starts at level k. The order of the actions differs from state to state; ``rank`` sorts them by their
-    staying probabilities.
+    It starts at level k. The order of the actions differs from state to state; ``rank`` sorts them
+    by their staying probabilities.
 
     Example:
         >>> import jax, jaxbandit as jb
@@ -47,13 +53,18 @@ def random_ordered(key: Any, horizon: int, width: int, num_actions: int, num_out
     return _ordered(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
 
 
-def _shape(horizon: Any, width: Any, num_actions: Any, num_outcomes: Any) -> tuple[int, int, int, int]:
-    return (
-        checks.count("horizon", horizon),
-        checks.count("width", width) + 1,
-        checks.count("num_actions", num_actions),
-        checks.count("num_outcomes", num_outcomes),
+def _shape(
+    horizon: Any, width: Any, num_actions: Any, num_outcomes: Any
+) -> tuple[int, int, int, int]:
+    shape = (
+        checks.whole("horizon", horizon),
+        checks.whole("width", width) + 1,
+        checks.whole("num_actions", num_actions),
+        checks.whole("num_outcomes", num_outcomes),
     )
+    sizes = ("horizon", "width + 1", "num_actions", "num_outcomes")
+    checks.table(*zip(sizes, shape, strict=True))
+    return shape
 
 
 @partial(jax.jit, static_argnames="shape")
@@ -80,11 +91,16 @@ def _outcomes(key: Array, shape: tuple[int, int, int, int]) -> tuple[Array, Arra
     """Probabilities and rewards [H, k+1, A, M]; level 0 pays nothing."""
     prob = checks.simplex_rows(jax.random.fold_in(key, PROBABILITIES), shape)
     role = jax.random.fold_in(key, REWARDS)
-    reward = jax.random.uniform(role, (math.prod(shape),), checks.float_dtype()).reshape(shape) / shape[0]
+    reward = (
+        jax.random.uniform(role, (math.prod(shape),), checks.float_dtype()).reshape(shape)
+        / shape[0]
+    )
     return prob, jnp.where(_levels(shape) > 0, reward, 0)
 
 
-def _drawn_levels(key: Array, lowest: Array, highest: Array, shape: tuple[int, int, int, int]) -> Array:
+def _drawn_levels(
+    key: Array, lowest: Array, highest: Array, shape: tuple[int, int, int, int]
+) -> Array:
     """Levels uniform on lowest..highest (drawn flat, which compiles faster)."""
     low, high = (jnp.broadcast_to(x, shape).reshape(-1) for x in (lowest, highest))
     role = jax.random.fold_in(key, LEVELS)

@@ -1,7 +1,9 @@
-"""What the prophet inequality and posted pricing share: H independent values, at most k selections."""
+"""What the prophet inequality and posted pricing share: H independent values, at most k
+selections."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.instances import checks
-from jaxbandit.mdp import MDP, Array
+from jaxbandit.labels import Labels, Words, remember, value_names
+from jaxbandit.mdp import MDP
+from jaxbandit.types import Array
 
 VALUES, PROBABILITIES = 0, 1
 """Roles of the keys folded in by `random_support`."""
@@ -32,6 +36,8 @@ def support(values: Any, probabilities: Any, value_scale: Any = None) -> Support
     values = checks.matrix("values", values, "[H, A]")
     probabilities = checks.matrix("probabilities", probabilities, "[H, A]", values.shape)
     checks.nonnegative("values", values)
+    checks.magnitudes("values", values)
+    checks.distinct("values", values)
     checks.distributions("probabilities", probabilities)
     dtype = checks.float_dtype()
     if value_scale is not None:
@@ -53,7 +59,8 @@ def _sorted(values: Array, probabilities: Array, value_scale: Array | None) -> S
 def random_support(key: Any, horizon: Any, num_values: Any) -> Support:
     """Values uniform on [0, 1], probabilities uniform on the simplex, all independent."""
     key = checks.single_key(key)
-    shape = (checks.count("horizon", horizon), checks.count("num_values", num_values, at_least=2))
+    shape = (checks.whole("horizon", horizon), checks.whole("num_values", num_values, at_least=2))
+    checks.table(("horizon", shape[0]), ("num_values", shape[1]), ("num_values", shape[1]))
     return _drawn(key, shape)
 
 
@@ -68,12 +75,15 @@ def selection_mdp(x: Support, taken: Array, pay: Array, capacity: int) -> MDP:
 
     Args:
         x: the distributions of X_1..X_H; outcome m is the m-th value.
-        taken: bool [H, A, M], whether action a selects value m; a larger action selects no more often.
+        taken: bool [H, A, M], whether action a selects value m; a larger action selects no more
+        often.
         pay: float [H, A, M], what a selection earns, before it is divided by capacity and scale.
         capacity: k, the level of the start.
     """
     horizon, num_actions, num_outcomes = taken.shape
     shape = (horizon, capacity + 1, num_actions, num_outcomes)
+    sizes = ("horizon", "capacity + 1", "num_values", "num_values")
+    checks.table(*zip(sizes, shape, strict=True))
     levels = jnp.arange(capacity + 1, dtype=jnp.int32)[None, :, None, None]
     reward = pay / (capacity * x.scale)
     selected = taken[:, None] & (levels > 0)
@@ -84,3 +94,16 @@ def selection_mdp(x: Support, taken: Array, pay: Array, capacity: int) -> MDP:
         rank=jnp.broadcast_to(jnp.arange(num_actions, dtype=jnp.int32)[None, None, :], shape[:3]),
         start=jnp.asarray(capacity, jnp.int32),
     )
+
+
+def named(mdp: MDP, x: Support, capacity: int, action_names: Callable[[Array], Words]) -> MDP:
+    """The MDP with its values as names and rewards in their scale; while it is traced, without."""
+    if not checks.is_concrete(x.values, x.scale, mdp.prob):
+        return mdp
+    words = Labels(
+        scale=capacity * float(x.scale),
+        actions=action_names(x.values),
+        offers=value_names(x.values),
+        level="capacity left",
+    )
+    return remember(mdp, words)

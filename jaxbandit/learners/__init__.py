@@ -1,21 +1,33 @@
-"""Learners by name. A new one is a file like `simple.py` here, or a constructor for `register_learner`."""
+"""Learners by name: one file each, the simplest in `simple`; a new one is a file like it.
+
+Or a constructor of your own for `register_learner`. `expref` is the paper's algorithm and `presets`
+its constructors; `from_blocks` runs block learners episode by episode; `parameters` refuses values.
+From outside: the names below. May import: the contract (`jaxbandit.learner`), feedback, theory,
+`checks`, `xla`.
+"""
 
 from __future__ import annotations
 
-from jaxbandit.learners.base import (
-    LEARNERS,
-    BlockForm,
-    Blocks,
-    Learner,
-    Problem,
-    from_blocks,
-    make_learner,
-    register_learner,
-)
-from jaxbandit.learners.expref import expref, ordered_expref
+from collections.abc import Callable
+from typing import Any
+
+from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
+from jaxbandit.learners.aggregate_po import aggregate_po
+from jaxbandit.learners.expref_shared import expref_shared
+from jaxbandit.learners.from_blocks import from_blocks
+from jaxbandit.learners.one_bit import one_bit
 from jaxbandit.learners.policy_gradient import policy_gradient
+from jaxbandit.learners.presets import expref, ordered_expref
+from jaxbandit.learners.prophet_bandit import prophet_bandit
+from jaxbandit.learners.prophet_optimism import prophet_optimism
+from jaxbandit.learners.psrl import psrl
+from jaxbandit.learners.q_learning import q_learning
 from jaxbandit.learners.simple import fixed, oracle, uniform
+from jaxbandit.learners.trajectory_ts import trajectory_ts
+from jaxbandit.learners.ucb_policies import ucb_policies
 from jaxbandit.learners.ucbvi import ucbvi
+from jaxbandit.learners.ucbvi_doubling import ucbvi_doubling
+from jaxbandit.registry import Registry
 
 __all__ = [
     "LEARNERS",
@@ -23,21 +35,74 @@ __all__ = [
     "Blocks",
     "Learner",
     "Problem",
+    "aggregate_po",
     "expref",
+    "expref_shared",
     "fixed",
     "from_blocks",
     "make_learner",
+    "one_bit",
     "oracle",
     "ordered_expref",
     "policy_gradient",
+    "prophet_bandit",
+    "prophet_optimism",
+    "psrl",
+    "q_learning",
     "register_learner",
+    "trajectory_ts",
+    "ucb_policies",
     "ucbvi",
+    "ucbvi_doubling",
     "uniform",
 ]
 
+LEARNERS = Registry("learner")
+
+
+def make_learner(name: str, **parameters: Any) -> Learner:
+    """A registered learner by name; ``jaxbandit.describe(name)`` tells its parameters.
+
+    Under bandit feedback "expref", "ordered-expref", "expref-shared", "policy-gradient",
+    "prophet-bandit", "ucb-policies"; with the trajectory or segments "aggregate-po",
+    "trajectory-ts"; under semi-bandit feedback "ucbvi", "ucbvi-doubling", "psrl", "q-learning",
+    "prophet-optimism"; yardsticks "uniform", "oracle", "fixed"; or your own.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> jb.make_learner("ucbvi", bonus_scale=0.5).feedback
+        'semi-bandit'
+    """
+    return LEARNERS.make(name, **parameters)
+
+
+def register_learner(name: str, constructor: Callable[..., Learner]) -> Callable[..., Learner]:
+    """Makes ``make_learner(name, ...)`` call your constructor.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> def eager():
+        ...     return jb.make_learner("ucbvi", bonus_scale=0.05)
+        >>> _ = jb.register_learner("eager", eager)
+        >>> jb.make_learner("eager").name
+        'ucbvi'
+        >>> _ = jb.LEARNERS.constructors.pop("eager")      # only to leave the registry as it was
+    """
+    return LEARNERS.register(name, constructor)
+
+
 register_learner("expref", expref)
 register_learner("ordered-expref", ordered_expref)
+register_learner("expref-shared", expref_shared)
 register_learner("ucbvi", ucbvi)
+register_learner("ucbvi-doubling", ucbvi_doubling)
+register_learner("q-learning", q_learning)
+register_learner("prophet-bandit", prophet_bandit)
+register_learner("prophet-optimism", prophet_optimism)
+register_learner("psrl", psrl)
+register_learner("aggregate-po", aggregate_po)
+register_learner("trajectory-ts", trajectory_ts)
+register_learner("ucb-policies", ucb_policies)
 register_learner("policy-gradient", policy_gradient)
 register_learner("uniform", uniform)
 register_learner("oracle", oracle)

@@ -1,55 +1,66 @@
-"""ExpRef and OrderedExpRef (Algorithms 1 and 3 of the paper) inside the doubling scheme (Algorithm 2), in block form.
+"""ExpRef and OrderedExpRef (Algorithms 1 and 3 of the paper) inside the doubling scheme (Algorithm
+2), in block form.
 
-A phase of accuracy eps goes through the stages i = H..1. In stage i every active action a of every level l is an arm:
-n = ceil(12 s ln T / eps^2) episodes of the randomised policy
+The algorithms line by line, every printed line counted, and the functions that do them:
 
-    [ exploration in stages < i | a at (l, i), exploration at the other levels of stage i | alpha-hat in stages > i ]
+    Algorithm 2   1     eps = 1, all actions active                                    `init`
+                  2     while eps > sqrt(H k A ln T / T)                               `constants`
+                  3     one phase: Algorithm 1 or 3
+                  4     eps = eps / 2, the sets A become the refined sets N            `end_phase`
+    Algorithm 1   2-5   exploration: uniform over the active set                       `exploration`
+    Algorithm 3   2-5   uniform with probability k / (2H), else the maximal action     `exploration`
+    both          6     for the stages i = H..1                                        a block each
+                  7-10  for l = k..1 and a active: play an arm for n episodes          `next_block`
+                  11    Phi-hat_{l,i}(a): the arm's mean total reward                  `absorb`
+                  13-16 alpha-hat = argmax Phi-hat; N = {a : Phi-hat(a) >= max - C eps} `refine`
 
-whose mean total reward is Phi-hat_{l,i}(a). Then alpha-hat_{l,i} = argmax Phi-hat, and the actions kept are
-N_{l,i} = {a : Phi-hat(a) >= max Phi-hat - C_{l,i} eps}. Exploration is uniform over the active set (ExpRef), or, with
-probability 1 - min(1, c k / H), the active action of largest rank (OrderedExpRef; the paper's c is 1/2). It is drawn
-anew in every episode, as the lemmas need. The active sets change only when a phase is complete; after the last phase
-the learner plays alpha-hat of the last complete one. The two learners differ in exploration and C and in nothing else.
+The arm of (l, i, a) is the randomised policy
 
-With the constants of the theorems (preset "theory") the guarantee holds and nothing is eliminated at T = 2e6 on the
-paper's instances; the preset "practical" gives the guarantee up (see the tuning experiment).
+    [ exploration in stages < i | a at (l, i), exploration at the other levels | alpha-hat after i ]
+
+played n = ceil(12 s ln T / eps^2) times. Exploration is drawn anew in every episode, as the lemmas
+need. The active sets change only when a phase is complete; after the last phase the learner plays
+alpha-hat of the last complete one. The two learners differ in exploration and in C_{l,i}, and in
+nothing else.
+
+With the constants of the theorems (preset "theory") the guarantee holds and nothing is eliminated
+at T = 2e6 on the paper's instances; the preset "practical" gives the guarantee up (see the tuning
+experiment). Constructors, presets and parameters are in `jaxbandit.learners.presets`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.learners.base import BlockForm, Blocks, Learner, Problem, from_blocks
-from jaxbandit.theory import thresholds
+from jaxbandit.learner import BlockForm, Blocks, Problem
+from jaxbandit.theory import LARGEST_THRESHOLD, schedule, thresholds
+from jaxbandit.types import Array
 
-Array = Any
 MAX_PHASES = 32
+"""Phases that there is room for: with halved accuracies enough for any T up to 2^53."""
 
-PRESETS: dict[str, dict[str, dict[str, float]]] = {
-    "expref": {
-        "theory": {},
-        "practical": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.2982, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.064,
-        },
-    },
-    "ordered-expref": {
-        "theory": {},
-        "practical": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.204, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.0385,
-            "exploration_scale": 2.5,
-        },
-        "practical-paper-exploration": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.329, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.069,
-            "exploration_scale": 0.5,
-        },
-    },
-}  # fmt: skip
+
+class ExpRefConstants(NamedTuple):
+    """The schedule, the thresholds and what exploration needs; R = `MAX_PHASES`."""
+
+    epsilons: Array
+    """float [R]: accuracy of each phase; 0 for phases that are not in the schedule."""
+    episodes_per_arm: Array
+    """int [R]: n of each phase."""
+    thresholds: Array
+    """float [H, k+1]: C_{l,i}."""
+    uniform_share: Array
+    """float []: probability of the uniform draw in exploration."""
+    rank: Array
+    """int32 [H, k+1, A]: the order of the actions (all 0 for ExpRef)."""
+    forever: Array
+    """int []: T + 1, more episodes than there are."""
 
 
 class ExpRefState(NamedTuple):
@@ -62,204 +73,116 @@ class ExpRefState(NamedTuple):
     best: Array
     """int32 [H, k+1]: alpha-hat of this phase, filled in stage by stage."""
     committed: Array
-    """int32 [H, k+1]: alpha-hat of the last complete phase (action 0 everywhere before the first)."""
+    """int32 [H, k+1]: alpha-hat of the last complete phase (action 0 everywhere before the
+    first)."""
     phase: Array
     """int32 []."""
     stage: Array
     """int32 []: index 0..H-1 of the stage being explored."""
-    epsilons: Array
-    """float [R]: accuracy of each phase; 0 for phases that are not in the schedule."""
-    arm_episodes: Array
-    """float [R]: n of each phase, a whole number."""
-    cutoff: Array
-    """float [H, k+1]: C_{l,i}."""
-    uniform: Array
-    """float []: probability of the uniform draw in exploration."""
-    rank: Array
-    """int32 [H, k+1, A]: the order of the actions (all 0 for ExpRef)."""
     played: Array
-    """float []: episodes absorbed so far."""
-    num_episodes: Array
-    """float []: T."""
+    """int []: episodes absorbed so far."""
     phase_end: Array
-    """float [R]: episodes absorbed when each phase was complete; nan before."""
+    """int [R]: episodes absorbed when each phase was complete; -1 before."""
     active_actions: Array
     """int32 [R, H, k+1]: size of the active sets after each phase; -1 before."""
 
 
-def expref(
-    *,
-    preset: str | None = None,
-    episodes_scale: float | None = None,
-    threshold_scale: float | None = None,
-    threshold: float | None = None,
-    first_epsilon: float | None = None,
-    ratio: float | None = None,
-    last_epsilon: float | None = None,
-    num_phases: int | None = None,
-    epsilons: Array | Callable[[int], Array] | None = None,
-) -> Learner:
-    """ExpRef for general MDPs (Theorem 3.1). Whatever is not given comes from the preset, else from the paper.
-
-    Args:
-        preset: "theory" (the default) or "practical".
-        episodes_scale: s, on the 12 in n = ceil(12 s ln T / eps^2).
-        threshold_scale: on C_{l,i}.
-        threshold: a constant in place of C_{l,i} (it is still multiplied by eps).
-        first_epsilon: eps of the first phase (paper: 1).
-        ratio: each eps over the one before (paper: 1/2).
-        last_epsilon: phases run while eps exceeds it (paper: sqrt(H k A ln T / T)).
-        num_phases: at most so many phases.
-        epsilons: the whole schedule, as an array [R] or a callable of the phase's number such as an optax schedule;
-            replaces first_epsilon and ratio.
-
-    Example:
-        >>> import jaxbandit as jb
-        >>> jb.make_learner("expref", preset="practical", threshold=0.1).feedback
-        'bandit'
-    """
-    given = {
-        "episodes_scale": episodes_scale, "threshold_scale": threshold_scale, "threshold": threshold,
-        "first_epsilon": first_epsilon, "ratio": ratio, "last_epsilon": last_epsilon, "num_phases": num_phases,
-    }  # fmt: skip
-    return _make("expref", False, preset, given, epsilons)
+def init(problem: Problem, params: Any) -> ExpRefState:
+    """Algorithm 2, line 1: every action is active, and the first phase begins at stage H."""
+    del params
+    states = (problem.horizon, problem.width + 1)
+    full = jnp.ones((*states, problem.num_actions), bool)
+    zeros = jnp.zeros(states, jnp.int32)
+    count = jnp.result_type(int)  # int64 on the block engine, where T may be 10^15
+    return ExpRefState(
+        active=full,
+        refined=full,
+        best=zeros,
+        committed=zeros,
+        phase=jnp.int32(0),
+        stage=jnp.int32(problem.horizon - 1),
+        played=jnp.zeros((), count),
+        phase_end=jnp.full(MAX_PHASES, -1, count),
+        active_actions=jnp.full((MAX_PHASES, *states), -1, jnp.int32),
+    )
 
 
-def ordered_expref(
-    *,
-    preset: str | None = None,
-    episodes_scale: float | None = None,
-    threshold_scale: float | None = None,
-    threshold: float | None = None,
-    first_epsilon: float | None = None,
-    ratio: float | None = None,
-    last_epsilon: float | None = None,
-    num_phases: int | None = None,
-    exploration_scale: float | None = None,
-    epsilons: Array | Callable[[int], Array] | None = None,
-) -> Learner:
-    """OrderedExpRef for ordered MDPs (Theorem 3.11); it is told the rank of the actions and nothing else.
-
-    Args:
-        preset: "theory" (the default), "practical", or "practical-paper-exploration" (the paper's k / (2H) kept).
-        episodes_scale: as for `expref`, like all arguments that are not named here.
-        threshold_scale: as there.
-        threshold: as there.
-        first_epsilon: as there.
-        ratio: as there.
-        last_epsilon: as there.
-        num_phases: as there.
-        exploration_scale: c; exploration is uniform with probability min(1, c k / H) (paper: 1/2), else maximal.
-        epsilons: as there.
-
-    Example:
-        >>> import jaxbandit as jb
-        >>> jb.make_learner("ordered-expref").needs
-        ('rank',)
-    """
-    given = {
-        "episodes_scale": episodes_scale, "threshold_scale": threshold_scale, "threshold": threshold,
-        "first_epsilon": first_epsilon, "ratio": ratio, "last_epsilon": last_epsilon, "num_phases": num_phases,
-        "exploration_scale": exploration_scale,
-    }  # fmt: skip
-    return _make("ordered-expref", True, preset, given, epsilons)
-
-
-_DEFAULTS = {
-    "episodes_scale": 1.0, "threshold_scale": 1.0, "threshold": np.nan, "first_epsilon": 1.0, "ratio": 0.5,
-    "last_epsilon": np.nan, "num_phases": np.inf,
-}  # fmt: skip
+def constants(ordered: bool, problem: Problem, params: Any) -> ExpRefConstants:
+    """Algorithm 2, line 2, and the numbers of the theorems: the whole schedule, exact integers."""
+    H, k, A, T = problem.horizon, problem.width, problem.num_actions, int(problem.num_episodes)
+    p = {name: np.asarray(value, np.float64) for name, value in params.items()}
+    given = None if np.isnan(p["epsilons"]).all() else p["epsilons"]
+    unlimited = np.isinf(p["num_phases"])
+    phases = schedule(
+        H, k, A,
+        num_episodes=max(T, 2),  # ln 1 = 0 would be phases of no episodes
+        episodes_scale=float(p["episodes_scale"]),
+        first_epsilon=float(p["first_epsilon"]),
+        ratio=float(p["ratio"]),
+        max_phases=MAX_PHASES + 1 if unlimited else int(p["num_phases"]),
+        last_epsilon=None if np.isnan(p["last_epsilon"]) else float(p["last_epsilon"]),
+        epsilons=given,
+    )  # fmt: skip
+    count = phases.epsilons.size
+    if count > MAX_PHASES:
+        raise ValueError(
+            f"ratio: {float(p['ratio'])}, more than {MAX_PHASES} phases at T = {T}; accepted: at most "
+            f"{MAX_PHASES} (num_phases={MAX_PHASES} ends the schedule there)"
+        )
+    padding = (0, MAX_PHASES - count)
+    # No arm of more than T episodes is ever complete, so n need not be kept beyond that.
+    most = np.float64(max(T + 1, 2**31 - 1))
+    episodes_per_arm = np.minimum(phases.episodes_per_arm, most).astype(np.int64)
+    theirs = np.minimum(p["threshold_scale"] * thresholds(H, k, A, ordered), LARGEST_THRESHOLD)
+    if ordered:
+        chex.assert_shape(problem.rank, (H, k + 1, A))
+        rank = np.asarray(problem.rank, np.int32)
+        share = min(float(p["exploration_scale"]) * k / H, 1.0)
+    else:
+        rank, share = np.zeros((H, k + 1, A), np.int32), 1.0
+    return ExpRefConstants(
+        epsilons=np.pad(phases.epsilons, padding),
+        episodes_per_arm=np.pad(episodes_per_arm, padding),
+        thresholds=theirs if np.isnan(p["threshold"]) else np.full((H, k + 1), p["threshold"]),
+        uniform_share=np.float64(share),
+        rank=rank,
+        forever=np.int64(T + 1),
+    )
 
 
-def _make(name: str, ordered: bool, preset: str | None, given: dict, epsilons) -> Learner:
-    presets = PRESETS[name]
-    if preset is not None and preset not in presets:
-        raise ValueError(f"preset: {preset!r}; accepted: {', '.join(presets)}")
-    defaults = _DEFAULTS | ({"exploration_scale": 0.5} if ordered else {}) | presets[preset or "theory"]
-    params = {key: defaults[key] if value is None else _checked(key, value) for key, value in
-              ((key, given.get(key)) for key in defaults)}  # fmt: skip
-    params["epsilons"] = _explicit(epsilons)
-    leaves = {key: np.asarray(value, np.float64) for key, value in params.items()}
-    return from_blocks(_form(ordered), name=name, params=leaves, needs=("rank",) if ordered else ())
-
-
-def _checked(name: str, value: Any) -> Any:
-    array = np.asarray(value, np.float64)
-    if not np.all(array > 0) or (name == "ratio" and not np.all(array < 1)):
-        raise ValueError(f"{name}: {value}; accepted: numbers {'between 0 and 1' if name == 'ratio' else 'above 0'}")
-    if name == "num_phases" and not np.all((array <= MAX_PHASES) & (array == np.floor(array))):
-        raise ValueError(f"num_phases: {value}; accepted: whole numbers, 1..{MAX_PHASES}")
-    return value
-
-
-def _explicit(epsilons: Any) -> np.ndarray:
-    """The schedule as [MAX_PHASES], padded with 0 (which ends it); nan throughout if there is none."""
-    if epsilons is None:
-        return np.full(MAX_PHASES, np.nan)
-    values = [epsilons(r) for r in range(MAX_PHASES)] if callable(epsilons) else epsilons
-    array = np.asarray(values, np.float64)
-    if array.ndim != 1 or not 1 <= array.size <= MAX_PHASES or not np.all((array > 0) & (array <= 1)):
-        raise ValueError(f"epsilons: {array}; accepted: 1..{MAX_PHASES} numbers in (0, 1], or a callable giving them")
-    return np.pad(array, (0, MAX_PHASES - array.size))
-
-
-@cache
-def _form(ordered: bool) -> BlockForm:
-    """The block form; one per variant, so that all its learners share their compilations."""
-
-    def init(problem: Problem, params: Any) -> ExpRefState:
-        H, k, A = problem.horizon, problem.width, problem.num_actions
-        real = jnp.result_type(float)
-        p = {key: jnp.asarray(value, real) for key, value in params.items()}
-        T = jnp.asarray(problem.num_episodes, real)
-        log_t = jnp.log(T)
-        index = jnp.arange(MAX_PHASES, dtype=real)
-        geometric = p["first_epsilon"] * p["ratio"] ** index
-        eps = jnp.where(jnp.isnan(p["epsilons"]), geometric, p["epsilons"])
-        last = jnp.where(jnp.isnan(p["last_epsilon"]), jnp.sqrt(H * k * A * log_t / T), p["last_epsilon"])
-        eps = jnp.where((eps > last) & (index < p["num_phases"]), eps, 0)
-        arm_episodes = jnp.ceil(12 * p["episodes_scale"] * log_t / jnp.where(eps > 0, eps, 1) ** 2)
-        theirs = jnp.asarray(thresholds(H, k, A, ordered), real)
-        cutoff = jnp.where(jnp.isnan(p["threshold"]), p["threshold_scale"] * theirs, p["threshold"])
-        full = jnp.ones((H, k + 1, A), bool)
-        zeros = jnp.zeros((H, k + 1), jnp.int32)
-        if ordered:
-            uniform = jnp.minimum(p["exploration_scale"] * k / H, 1)
-            rank = jnp.asarray(problem.rank, jnp.int32)
-        else:
-            uniform, rank = jnp.ones((), real), jnp.zeros((H, k + 1, A), jnp.int32)
-        return ExpRefState(
-            full, full, zeros, zeros, jnp.int32(0), jnp.int32(H - 1), eps, arm_episodes, cutoff, uniform, rank,
-            jnp.zeros((), real), T, jnp.full(MAX_PHASES, jnp.nan, real), jnp.full((MAX_PHASES, H, k + 1), -1, jnp.int32),
-        )  # fmt: skip
-
-    return BlockForm(init, _next_block, _absorb, _report)
-
-
-def exploration(state: ExpRefState) -> jax.Array:
-    """The exploration policy: action probabilities [H, k+1, A] within the active sets."""
-    real = state.epsilons.dtype
+def exploration(state: ExpRefState, constants: ExpRefConstants) -> jax.Array:
+    """Lines 2-5: the exploration policy e, action probabilities [H, k+1, A] in the active sets."""
+    real = constants.epsilons.dtype
     spread = state.active.astype(real) / jnp.sum(state.active, axis=-1, keepdims=True).astype(real)
-    top = jnp.argmax(jnp.where(state.active, state.rank, -1), axis=-1)
+    lowest = jnp.iinfo(jnp.int32).min
+    top = jnp.argmax(jnp.where(state.active, constants.rank, lowest), axis=-1)
     maximal = jax.nn.one_hot(top, state.active.shape[-1], dtype=real)
-    return state.uniform * spread + (1 - state.uniform) * maximal
+    return constants.uniform_share * spread + (1 - constants.uniform_share) * maximal
 
 
-def _next_block(state: ExpRefState) -> Blocks:
-    """The arms of one stage: levels k..1, actions in index order, eliminated actions skipped."""
+def next_block(state: ExpRefState, constants: ExpRefConstants) -> Blocks:
+    """Lines 6-10: the arms of one stage, levels k..1, actions in index order, eliminated ones
+    skipped; after the last phase the policy that is committed to, for ever."""
     H, levels, A = state.active.shape
-    real = state.epsilons.dtype
-    finished = (state.phase >= MAX_PHASES) | (state.epsilons[state.phase] == 0)
-    explore = exploration(state)
-    stages = jnp.arange(H, dtype=jnp.int32)
-    policy = jnp.where((stages <= state.stage)[:, None, None], explore, jax.nn.one_hot(state.best, A, dtype=real))
+    chex.assert_shape([constants.rank, constants.thresholds], [(H, levels, A), (H, levels)])
+    real = constants.epsilons.dtype
+    explore = exploration(state, constants)
+    explored = jnp.arange(H, dtype=jnp.int32) <= state.stage
+    tail = jax.nn.one_hot(state.best, A, dtype=real)
+    policy = jnp.where(explored[:, None, None], explore, tail)  # [e_1 .. e_i, alpha-hat ..]
     tried = jnp.repeat(jnp.arange(levels - 1, 0, -1, dtype=jnp.int32), A)
     action = jnp.tile(jnp.arange(A, dtype=jnp.int32), levels - 1)
     here = tried[:, None] == jnp.arange(levels, dtype=jnp.int32)[None, :]
-    rows = jnp.where(here[:, :, None], jax.nn.one_hot(action, A, dtype=real)[:, None, :], explore[state.stage][None])
-    episodes = jnp.where(state.active[state.stage, tried, action], state.arm_episodes[state.phase], 0)
+    rows = jnp.where(  # a at level l, e at the other levels of the stage
+        here[:, :, None],
+        jax.nn.one_hot(action, A, dtype=real)[:, None, :],
+        explore[state.stage][None],
+    )
+    wanted = state.active[state.stage, tried, action]
+    episodes = jnp.where(wanted, constants.episodes_per_arm[state.phase], 0)
+    finished = (state.phase >= MAX_PHASES) | (constants.epsilons[state.phase] == 0)
     final = jax.nn.one_hot(state.committed, A, dtype=real)
-    forever = jnp.where(jnp.arange(episodes.shape[0]) == 0, state.num_episodes + 1, 0)
+    forever = jnp.where(jnp.arange(episodes.shape[0]) == 0, constants.forever, 0)
     return Blocks(
         jnp.where(finished, final, policy),
         state.stage,
@@ -268,41 +191,67 @@ def _next_block(state: ExpRefState) -> Blocks:
     )
 
 
-def _absorb(state: ExpRefState, episodes: Array, totals: Array) -> ExpRefState:
-    """Fixes alpha-hat and N of the stage from the sums of its arms; after stage 1 the phase is complete."""
-    H, levels, A = state.active.shape
+def absorb(
+    state: ExpRefState, episodes: Array, totals: Array, constants: ExpRefConstants
+) -> ExpRefState:
+    """Line 11: Phi-hat of the stage from the sums of its arms; then `refine`, and after stage 1
+    `end_phase`."""
+    _, levels, A = state.active.shape
+    chex.assert_shape([episodes, totals], ((levels - 1) * A,))
     # Arms come as levels k..1 x actions; level 0 gets values that nothing reads.
-    tried = episodes.reshape(levels - 1, A)[::-1] > 0
+    count = episodes.reshape(levels - 1, A)[::-1].astype(totals.dtype)
     sums = totals.reshape(levels - 1, A)[::-1]
-    phi = jnp.where(tried, sums / jnp.maximum(episodes.reshape(levels - 1, A)[::-1], 1), -jnp.inf)
+    phi = jnp.where(count > 0, sums / jnp.maximum(count, 1), -jnp.inf)
     phi = jnp.concatenate([jnp.zeros((1, A), phi.dtype), phi])
-    tried = jnp.concatenate([jnp.ones((1, A), bool), tried])
-    slack = state.cutoff[state.stage] * state.epsilons[state.phase]
+    tried = jnp.concatenate([jnp.ones((1, A), bool), count > 0])
+    played = state.played + jnp.sum(episodes).astype(state.played.dtype)
+    return end_phase(refine(state._replace(played=played), phi, tried, constants))
+
+
+def refine(state: ExpRefState, phi: Array, tried: Array, constants: ExpRefConstants) -> ExpRefState:
+    """Lines 13-16: alpha-hat and N of all levels of the stage, from Phi-hat [k+1, A]; the first
+    action wins a tie."""
+    slack = constants.thresholds[state.stage] * constants.epsilons[state.phase]
     kept = tried & (phi >= jnp.max(phi, axis=-1, keepdims=True) - slack[:, None])
-    here = jnp.arange(H, dtype=jnp.int32) == state.stage
-    refined = jnp.where(here[:, None, None], kept[None], state.refined)
-    best = jnp.where(here[:, None], jnp.argmax(phi, axis=-1).astype(jnp.int32)[None], state.best)
-    played = state.played + jnp.sum(episodes)
+    best = jnp.argmax(phi, axis=-1).astype(jnp.int32)
+    here = jnp.arange(state.active.shape[0], dtype=jnp.int32) == state.stage
+    return state._replace(
+        refined=jnp.where(here[:, None, None], kept[None], state.refined),
+        best=jnp.where(here[:, None], best[None], state.best),
+    )
+
+
+def end_phase(state: ExpRefState) -> ExpRefState:
+    """The next stage; after stage 1 Algorithm 2, line 4: the refined sets become the active ones
+    and the next phase begins."""
     last = state.stage == 0
     ended = last & (jnp.arange(MAX_PHASES, dtype=jnp.int32) == state.phase)
-    sizes = jnp.sum(refined, axis=-1, dtype=jnp.int32)
+    sizes = jnp.sum(state.refined, axis=-1, dtype=jnp.int32)
+    first_stage = state.active.shape[0] - 1
     return state._replace(
-        active=jnp.where(last, refined, state.active),
-        refined=refined,
-        best=best,
-        committed=jnp.where(last, best, state.committed),
+        active=jnp.where(last, state.refined, state.active),
+        committed=jnp.where(last, state.best, state.committed),
         phase=state.phase + last.astype(jnp.int32),
-        stage=jnp.where(last, H - 1, state.stage - 1).astype(jnp.int32),
-        played=played,
-        phase_end=jnp.where(ended, played, state.phase_end),
+        stage=jnp.where(last, first_stage, state.stage - 1).astype(jnp.int32),
+        phase_end=jnp.where(ended, state.played, state.phase_end),
         active_actions=jnp.where(ended[:, None, None], sizes[None], state.active_actions),
     )
 
 
-def _report(state: ExpRefState) -> dict[str, Array]:
-    real = state.epsilons.dtype
-    sizes = state.active_actions
-    return {
-        "phase_end": state.phase_end,
-        "active_actions": jnp.where(sizes < 0, jnp.nan, sizes.astype(real)),
-    }
+def report(state: ExpRefState) -> dict[str, Array]:
+    """When each phase ended and how many actions were left; nan for phases that did not end."""
+    numbers = {"phase_end": state.phase_end, "active_actions": state.active_actions}
+    real = jnp.result_type(float)
+    return {name: jnp.where(x < 0, jnp.nan, x.astype(real)) for name, x in numbers.items()}
+
+
+@cache
+def block_form(ordered: bool) -> BlockForm:
+    """The block form; one per variant, so that all its learners share their compilations."""
+    return BlockForm(
+        init=init,
+        next_block=next_block,
+        absorb=absorb,
+        report=report,
+        constants=partial(constants, ordered),
+    )

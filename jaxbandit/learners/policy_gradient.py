@@ -1,13 +1,14 @@
 """Policy gradient under bandit feedback: what a practitioner would try first.
 
-The policy of each episode is drawn from a product distribution: at stage i and level l = 1..k action a with
-probability softmax(theta_{l,i})_a, independently. After an episode with policy pi and total reward X,
+The policy of each episode is drawn from a product distribution: at stage i and level l = 1..k
+action a with probability softmax(theta_{l,i})_a, independently. After an episode with policy pi and
+total reward X,
 
     g_{l,i} = (X - b) (e_{pi(l,i)} - softmax(theta_{l,i}))
 
-is an unbiased estimate of the gradient of the expected total reward (REINFORCE, Williams 1992), because the
-baseline b is made of earlier episodes: a running mean that forgets at the rate ``1 - baseline_decay``. An
-optax transformation turns g into a step of ascent.
+is an unbiased estimate of the gradient of the expected total reward (REINFORCE, Williams 1992),
+because the baseline b is made of earlier episodes: a running mean that forgets at the rate
+``1 - baseline_decay``. An optax transformation turns g into a step of ascent.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learners.base import Array, Learner, Problem
-from jaxbandit.learners.checks import number
+from jaxbandit.learner import Learner, Problem
+from jaxbandit.learners.parameters import check_gradient
+from jaxbandit.types import Array
 
 if TYPE_CHECKING:  # optax is slow to import, and whoever passes an optimizer has imported it
     import optax
@@ -42,6 +45,11 @@ class PolicyGradientState(NamedTuple):
     """float32 []: b."""
     episodes: Array
     """int32 []: episodes so far."""
+
+
+class PolicyGradientConstants(NamedTuple):
+    """The hyper-parameters; with an optimizer or a schedule, ``rate`` is not read."""
+
     rate: Array
     """float32 []: the learning rate, if it is a number."""
     decay: Array
@@ -56,13 +64,14 @@ def policy_gradient(
     """Stochastic gradient ascent on a product distribution over policies.
 
     Args:
-        learning_rate: a number > 0 (plain gradient ascent; a parameter that sweeps can vary), or an optax
-            schedule: a function of the number of episodes so far. 0.2 if nothing else is said.
+        learning_rate: a number > 0 (plain gradient ascent; a parameter that sweeps can vary), or an
+            optax schedule: a function of the number of episodes so far. 0.2 if nothing else is
+            said.
         optimizer: an optax transformation that brings its own learning rate or schedule, such as
-            ``optax.adam(0.01)``; it gets the gradient of *minus* the reward, as optax minimises. Instead of
-            ``learning_rate``.
-        baseline_decay: in [0, 1): how much of the baseline an episode keeps. The first episodes, up to
-            1 / (1 - baseline_decay), are averaged evenly.
+            ``optax.adam(0.01)``; it gets the gradient of *minus* the reward, as optax minimises.
+            Instead of ``learning_rate``.
+        baseline_decay: in [0, 1): how much of the baseline an episode keeps. The first episodes, up
+            to 1 / (1 - baseline_decay), are averaged evenly.
 
     Example:
         >>> import optax
@@ -77,25 +86,41 @@ def policy_gradient(
             "optimizer brings its own learning rate)"
         )
     if optimizer is not None and not _is_transformation(optimizer):
-        raise ValueError(f"optimizer: {optimizer!r}; accepted: an optax.GradientTransformation, or None")
-    decay = number("baseline_decay", baseline_decay, low=0, high=1)
-    if decay == 1:
-        raise ValueError(f"baseline_decay: {baseline_decay!r}; accepted: a number >= 0 and < 1")
+        raise ValueError(
+            f"optimizer: {optimizer!r}; accepted: an optax.GradientTransformation, or None"
+        )
     schedule = learning_rate if callable(learning_rate) else None
-    params = {"baseline_decay": np.float32(decay)}
+    given: dict[str, Any] = {"baseline_decay": baseline_decay}
     if optimizer is None and schedule is None:
-        rate = DEFAULT_RATE if learning_rate is None else learning_rate
-        params["learning_rate"] = np.float32(number("learning_rate", rate, low=0, above=True))
-    init, update = _rules(optimizer, schedule)
-    return Learner(init, act, update, "bandit", params, "policy-gradient")
+        given["learning_rate"] = DEFAULT_RATE if learning_rate is None else learning_rate
+    check_gradient(given)
+    init, update = _functions(optimizer, schedule)
+    return Learner(
+        init=init,
+        act=act,
+        update=update,
+        params={name: np.float32(value) for name, value in given.items()},
+        name="policy-gradient",
+        constants=constants,
+        check=check_gradient,
+    )
 
 
 def _is_transformation(value: Any) -> bool:
     return callable(getattr(value, "init", None)) and callable(getattr(value, "update", None))
 
 
-def act(state: PolicyGradientState, key: Array) -> Array:
+def constants(problem: Problem, params: Any) -> PolicyGradientConstants:
+    """The learning rate and the baseline's decay."""
+    del problem
+    rate = params.get("learning_rate", 1.0)
+    return PolicyGradientConstants(np.float32(rate), np.float32(params["baseline_decay"]))
+
+
+def act(state: PolicyGradientState, key: Array, constants: PolicyGradientConstants) -> Array:
     """A policy drawn from the distribution, int32 [H, k+1]; level 0 plays action 0."""
+    del constants
+    chex.assert_rank(state.logits, 3)
     drawn = jax.random.categorical(key, state.logits, axis=-1).astype(jnp.int32)
     return jnp.concatenate([jnp.zeros_like(drawn[:, :1]), drawn], axis=1)
 
@@ -108,17 +133,24 @@ def _default_promotion():
 
 
 @cache
-def _rules(optimizer: optax.GradientTransformation | None, schedule: Callable[[Array], Array] | None):
+def _functions(
+    optimizer: optax.GradientTransformation | None, schedule: Callable[[Array], Array] | None
+):
     """init and update for an optimizer or schedule; the same objects for the same arguments."""
 
     def init(problem: Problem, params: Any) -> PolicyGradientState:
+        del params
         logits = jnp.zeros((problem.horizon, problem.width, problem.num_actions), jnp.float32)
-        rate = jnp.asarray(params.get("learning_rate", 1.0)).astype(jnp.float32)
-        decay = jnp.asarray(params["baseline_decay"]).astype(jnp.float32)
         memory = () if optimizer is None else optimizer.init(logits)
-        return PolicyGradientState(logits, memory, jnp.float32(0), jnp.int32(0), rate, decay)
+        return PolicyGradientState(logits, memory, jnp.float32(0), jnp.int32(0))
 
-    def update(state: PolicyGradientState, policy: Array, feedback: BanditFeedback) -> PolicyGradientState:
+    def update(
+        state: PolicyGradientState,
+        policy: Array,
+        feedback: BanditFeedback,
+        constants: PolicyGradientConstants,
+    ) -> PolicyGradientState:
+        chex.assert_shape(feedback.total, ())
         total = feedback.total.astype(jnp.float32)
         played = jax.nn.one_hot(policy[:, 1:], state.logits.shape[-1], dtype=jnp.float32)
         score = played - jax.nn.softmax(state.logits, axis=-1)
@@ -127,10 +159,10 @@ def _rules(optimizer: optax.GradientTransformation | None, schedule: Callable[[A
             if optimizer is not None:
                 step, memory = optimizer.update(-gradient, state.memory, state.logits)
             else:
-                rate = state.rate if schedule is None else schedule(state.episodes)
+                rate = constants.rate if schedule is None else schedule(state.episodes)
                 step, memory = rate * gradient, state.memory
         episodes = state.episodes + 1
-        weight = jnp.maximum(1 - state.decay, 1 / episodes.astype(jnp.float32))
+        weight = jnp.maximum(1 - constants.decay, 1 / episodes.astype(jnp.float32))
         return state._replace(
             logits=state.logits + step.astype(jnp.float32),
             memory=memory,

@@ -1,0 +1,176 @@
+"""How often the package's intervals contain the truth, measured on data whose mean is known.
+
+    python -m jaxbandit.experiments.bench.coverage [repetitions]
+
+prints a table: rows are intervals, columns the kind of data and the number n of replicates. Nominal
+is 95 %. The data:
+
+* normal: mean 5, standard deviation 1;
+* skewed: exponential, mean 1 (skewness 2);
+* clustered: n instances with 4 seeds each; what the runs on one instance have in common varies as
+  much as the runs themselves. The package averages over the seeds of an instance and counts
+  instances; the last row counts runs instead, which is what it would be to get this wrong.
+
+Curves are 20 points of a random walk with such increments, for the band of a whole curve; slopes
+are those of power laws with such factors and measurement noise.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from jaxbandit import stats
+from jaxbandit.experiment.report import markdown_table
+
+COUNTS = (3, 6, 32)
+SEEDS = 4
+POINTS = 20
+NOMINAL = 0.95
+EPISODES = np.geomspace(10, 1e5, 41)
+Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+
+def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Normal with mean 5."""
+    return rng.normal(5.0, 1.0, shape)
+
+
+def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Exponential with mean 1."""
+    return rng.exponential(1.0, shape)
+
+
+def clustered(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Means over the seeds of instances that differ as much as their runs do; mean 5."""
+    return clustered_runs(rng, shape).mean(axis=-1)
+
+
+def clustered_runs(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """The runs behind `clustered`, [..., seeds]."""
+    return 5.0 + rng.normal(size=(*shape, 1)) + rng.normal(size=(*shape, SEEDS))
+
+
+DATA: dict[str, tuple[Draw, float]] = {
+    "normal": (normal, 5.0),
+    "skewed": (skewed, 1.0),
+    "clustered": (clustered, 5.0),
+}
+
+
+def of_a_mean(kind: str, draw: Draw, truth: float, count: int, repetitions: int) -> float:
+    """Share of the repetitions in which the interval of the mean of ``count`` numbers covers.
+
+    Example:
+        >>> 0.85 < of_a_mean("t", skewed, 1.0, 4, 500) < 0.92
+        True
+    """
+    # Replicate by replicate the same as a band over many points, each a repetition of its own:
+    # "t", "skewed" and "bootstrap" look at every point alone.
+    rng = np.random.default_rng(count)
+    values = np.abs(draw(rng, (count, repetitions)))  # 5 standard deviations from 0
+    b = stats.band(values, kind, key=1, num_resamples=400)
+    return float(np.mean((b.low <= truth) & (truth <= b.high)))
+
+
+def of_a_curve(draw: Draw, truth: float, count: int, repetitions: int) -> float:
+    """Share of the repetitions in which the simultaneous band contains the whole mean curve."""
+    rng = np.random.default_rng(count)
+    hits = 0
+    for j in range(repetitions):
+        steps = draw(rng, (count, POINTS))
+        b = stats.band(np.cumsum(steps, axis=1), "simultaneous", key=j, num_resamples=400)
+        target = truth * np.arange(1, POINTS + 1)
+        hits += bool(((b.low <= target) & (target <= b.high)).all())
+    return hits / repetitions
+
+
+def of_a_slope(draw: Draw, truth: float, count: int, repetitions: int) -> float:
+    """Share of the repetitions in which the interval of an exponent contains it."""
+    rng = np.random.default_rng(count)
+    hits = 0
+    for _ in range(repetitions):
+        bend = 0.2 * (draw(rng, (count, 1)) - truth)
+        curves = EPISODES**0.5 * (1 + 0.1 * bend * np.log10(EPISODES / EPISODES[-1]))
+        estimate = stats.loglog_slope(EPISODES, curves)
+        hits += estimate.low <= exponent_of(1.0) <= estimate.high
+    return hits / repetitions
+
+
+def exponent_of(factor: float) -> float:
+    """The exponent that `loglog_slope` reads from the mean curve of `of_a_slope`.
+
+    Example:
+        >>> round(exponent_of(1.0), 3)
+        0.5
+    """
+    return stats.loglog_slope(EPISODES, factor * EPISODES[None] ** 0.5).value
+
+
+def of_a_median(draw: Draw, count: int, repetitions: int) -> float:
+    """Share of the repetitions in which the interval of a median time contains it."""
+    rng = np.random.default_rng(count)
+    episodes = np.arange(1.0, 2001.0)
+    level = float(np.median(draw(rng, (1_000_001,))))
+    hits = 0
+    for _ in range(repetitions):
+        ends = np.clip(np.round(100 * draw(rng, (count,))), 1, 1900)
+        curves = np.minimum(episodes, ends[:, None]) * 0.5
+        answer = stats.time_to_average_regret(episodes, curves, 0.25)
+        hits += answer.low <= 2 * round(100 * level) <= answer.high
+    return hits / repetitions
+
+
+def of_runs_as_replicates(count: int, repetitions: int) -> float:
+    """What a t-interval over all runs of clustered data covers: the mistake that is not made."""
+    runs = clustered_runs(np.random.default_rng(count), (count, repetitions))
+    b = stats.band(np.moveaxis(runs, 2, 1).reshape(count * SEEDS, repetitions))
+    return float(np.mean((b.low <= 5) & (b.high >= 5)))
+
+
+def measured(repetitions: int = 20_000) -> dict[str, dict[tuple[str, int], float]]:
+    """Interval -> (data, n) -> share of the repetitions that it covers."""
+    slow = max(1, repetitions // 20)
+    found: dict[str, dict[tuple[str, int], float]] = {}
+    for data, (draw, truth) in DATA.items():
+        for count in COUNTS:
+            here = (data, count)
+            for kind in ("t", "skewed", "bootstrap"):
+                many = repetitions if kind != "bootstrap" else 10 * slow
+                share = of_a_mean(kind, draw, truth, count, many)
+                found.setdefault(f'mean, "{kind}"', {})[here] = share
+            share = of_a_curve(draw, truth, count, slow)
+            found.setdefault('whole curve, "simultaneous"', {})[here] = share
+            share = of_a_slope(draw, truth, count, slow)
+            found.setdefault("`loglog_slope` (jackknife)", {})[here] = share
+            share = of_a_median(draw, count, slow)
+            found.setdefault("`time_to_average_regret` (median)", {})[here] = share
+    wrong = {("clustered", n): of_runs_as_replicates(n, repetitions) for n in COUNTS}
+    return {**found, 'mean, "t", runs counted as replicates': wrong}
+
+
+def table(found: dict[str, dict[tuple[str, int], float]]) -> str:
+    """The shares in percent as a markdown table.
+
+    Example:
+        >>> table({"mean": {("normal", 3): 0.951}}).splitlines()[2].split("|")[1:3]
+        [' mean     ', ' 95.1          ']
+    """
+    columns = [(data, n) for data in DATA for n in COUNTS]
+    head = ["interval", *(f"{data}, n = {n}" for data, n in columns)]
+    rows = [
+        [name, *(f"{100 * shares[c]:.1f}" if c in shares else "" for c in columns)]
+        for name, shares in found.items()
+    ]
+    return markdown_table(head, rows)
+
+
+def main() -> None:
+    """Prints the table."""
+    print(table(measured(int(float(sys.argv[1])) if len(sys.argv) > 1 else 20_000)))
+
+
+if __name__ == "__main__":
+    main()

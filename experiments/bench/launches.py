@@ -1,0 +1,193 @@
+"""What a GPU would run, counted without one: ``jaxbandit bench --gpu-launches``.
+
+XLA compiles for a card that is not there: it takes the CUDA plugin of jaxlib's version (the extra ``cuda12``) and a
+description of the card (``a100.txtpb``). The optimised program is read for what costs time: kernels that each turn of
+a loop launches, loops and branches whose turns only the device knows, so that the host must wait for an answer, bytes
+that the kernels read and write, operations in float64. *Counted, not timed*: no number here was measured on a card.
+
+`count_program` counts any function; `CASES` are the programs of the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from .hlo import Loop, loops_of
+
+DESCRIPTION = Path(__file__).parent / "a100.txtpb"
+COSTS = ("launches", "syncs", "inner", "bytes", "float64")
+SETTINGS = {"JAX_PLATFORMS": "cpu", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
+FLAGS = "--xla_gpu_autotune_level=0"
+"""Tuning would run kernels, for which there is no card."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program of the table."""
+
+    learner: str
+    engine: str
+    size: tuple[int, int, int]
+    """H, k, A of the paper's I1."""
+
+
+CASES = (
+    Case("expref", "blocks", (15, 2, 5)),
+    Case("expref", "blocks", (20, 4, 5)),
+    Case("ordered-expref", "blocks", (20, 4, 5)),
+)
+
+
+@dataclass(frozen=True)
+class Count:
+    """A compiled program, and its loops from the outside in."""
+
+    loops: tuple[Loop, ...]
+    temp_bytes: int
+    compile_seconds: float
+
+    def unit(self, steps: int | None = None) -> dict[str, float]:
+        """One turn of the loop that does the work: of the innermost one of known turns, of which a round of so many steps
+        takes several or fewer; without ``steps``, of the one with most launches whose turns are data."""
+        found = [loop for loop in self.loops if (loop.trips is None) == (steps is None)]
+        if not found:
+            raise ValueError(f"steps: {steps}; accepted: those of a loop, {self.loops}")
+        depth = max(loop.depth for loop in found) if steps else min(loop.depth for loop in found)
+        loop = max((x for x in found if x.depth == depth), key=lambda x: x.launches)
+        share = (loop.trips or 1) / (steps or 1)
+        return {name: share * getattr(loop, name) for name in COSTS}
+
+
+def count_program(function: Callable, args: tuple, platform: str = "gpu") -> Count:
+    """Compiles ``function(*args)`` for the card, with the choices of a platform, and counts.
+
+    Needs the CUDA plugin, and the settings that `main` makes before jax starts.
+    """
+    import jax
+    import numpy as np
+    from jax.experimental import topologies
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    from jaxbandit.xla.platforms import KNOWN, tracing_for
+
+    card = topologies.get_topology_desc(
+        platform="cuda", target_config=DESCRIPTION.read_text(encoding="utf-8"), topology="1x1x1"
+    )
+    mesh = topologies.make_mesh(topo=card, mesh_shape=(1,), axis_names=("lanes",))
+    where = NamedSharding(mesh, PartitionSpec())
+
+    def described(x: Any) -> Any:
+        return jax.ShapeDtypeStruct(np.shape(x), jax.numpy.result_type(x), sharding=where)
+
+    began = time.perf_counter()
+    with tracing_for(KNOWN[platform]):
+        compiled = jax.jit(function).lower(*jax.tree.map(described, args)).compile()
+    seconds = time.perf_counter() - began
+    memory: Any = compiled.memory_analysis()
+    return Count(
+        loops=tuple(loops_of(compiled.as_text() or "")),
+        temp_bytes=int(memory.temp_size_in_bytes) if memory else 0,
+        compile_seconds=seconds,
+    )
+
+
+def captured(case: Case, platform: str = "gpu", lanes: int = 1) -> tuple[Callable, tuple]:
+    """The function and the arguments that a runner hands to its device at its first step."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    import jaxbandit as jb
+    from jaxbandit.engines import make_runner
+
+    H, k, A = case.size
+    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=k, num_values=A)
+    learner = jb.make_learner(case.learner)
+    learner = learner._replace(
+        params={name: np.asarray(value)[None] for name, value in learner.params.items()}
+    )
+    keys = jax.random.split(jax.random.key(0), (1, lanes))
+    stacked = jax.tree.map(lambda x: jnp.asarray(x)[None], mdp)
+    T = 2_000_000
+    runner: Any = make_runner(
+        case.engine, learner, stacked, keys, T, np.array([T]), platform=platform
+    )
+    carry = runner.start()
+    found: list[tuple[Callable, tuple]] = []
+
+    class EnoughError(Exception):
+        """The first program is all that is wanted."""
+
+    def execute(name: Any, function: Callable, args: tuple, *rest: Any, **more: Any) -> None:
+        found.append((function, args))
+        raise EnoughError
+
+    runner.execute = execute
+    with contextlib.suppress(EnoughError):
+        runner.step(carry)
+    return found[0]
+
+
+def count_case(case: Case) -> dict[str, Any]:
+    """A row of the table."""
+    from jaxbandit.xla.compat import x64
+    from jaxbandit.xla.platforms import GPU
+
+    blocks = case.engine == "blocks"
+    with x64(blocks):
+        count = count_program(*captured(case))
+    unit = count.unit(GPU.steps if blocks else None)
+    lanes = GPU.block_lanes if blocks else GPU.lanes
+    return {
+        **asdict(case),
+        "per": "step" if blocks else "episode",
+        "lanes": lanes,
+        **unit,
+        "temp_bytes": count.temp_bytes,
+        "compile_seconds": count.compile_seconds,
+        "loops": [asdict(loop) for loop in count.loops],
+    }
+
+
+def measure() -> list[dict[str, Any]]:
+    """All rows, counted in a process of its own, whose jax starts with the settings that this takes."""
+    import importlib.util
+
+    if importlib.util.find_spec("jax_plugins") is None:
+        raise ValueError(
+            "gpu_launches: jax has no CUDA plugin here; accepted: pip install 'jaxbandit[cuda12]' "
+            "(no card is needed)"
+        )
+    command = [sys.executable, "-m", "jaxbandit.experiments.bench.launches"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=settings())
+    if done.returncode:
+        raise OSError(f"the counting process ended with code {done.returncode}; its error is above")
+    return json.loads(done.stdout)
+
+
+def settings() -> dict[str, str]:
+    """The environment in which jax can compile for a card that is not there."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
+    return {**os.environ, **SETTINGS, "XLA_FLAGS": flags}
+
+
+def main() -> None:
+    """Counts all cases and prints their rows as JSON."""
+    rows = []
+    for case in CASES:
+        print(f"compiling {case.learner}, {case.engine}, {case.size}", file=sys.stderr, flush=True)
+        rows.append(count_case(case))
+    print(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()

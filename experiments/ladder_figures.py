@@ -1,0 +1,192 @@
+"""Figures of the feedback ladder: curves by rung, final regret against feedback, and segments.
+
+Nothing is computed here but intervals; the experiment is `ladder`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .ladder_contestants import RUNGS, YARDSTICKS, rung_of
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+    from jaxbandit.plotting.figures import Drawn
+
+
+def _players(ds: Dataset, family: str) -> dict[str, list[str]]:
+    """The learners of every rung that played a family, without those that are only beside it."""
+    from jaxbandit import stats
+
+    found: dict[str, list[str]] = {rung: [] for rung in RUNGS}
+    for label in map(str, ds["learner"].values):
+        if rung_of(label) and len(stats.replicates(ds, label, family=family)):
+            found[rung_of(label)].append(label)
+    return {rung: labels for rung, labels in found.items() if labels}
+
+
+def curves(ds: Dataset, sizes: str) -> Drawn:
+    """Regret curves with bands: a row per family, a column per rung, the yardstick in grey."""
+    from jaxbandit import stats
+    from jaxbandit.plotting.figures import (
+        GREY,
+        NOTE_SIZE,
+        TEXT_SIZE,
+        TICK_SIZE,
+        Drawn,
+        new_figure,
+        number_axis,
+        plain_axes,
+        styles,
+    )
+
+    families = list(stats.families(ds))
+    figure, axes = new_figure((9.0, 1.9 * len(families) + 0.4), len(families), len(RUNGS))
+    episodes = ds["episode"].values
+    data = {}
+    for row, family in enumerate(families):
+        players = _players(ds, family)
+        level = stats.regret_band(ds, "uniform", family=family)
+        for column, rung in enumerate(RUNGS):
+            ax = axes[row * len(RUNGS) + column]
+            plain_axes(ax)
+            number_axis(ax, "x", episodes[0], episodes[-1], log=True)
+            number_axis(ax, "y", level.center[-1] / 3000, 1.5 * level.center[-1], log=True)
+            ax.plot(episodes, level.center, color=GREY, lw=0.8)
+            labels = players.get(rung, [])
+            for label, style in styles(labels).items() if labels else ():
+                band = stats.regret_band(ds, label, family=family)
+                ax.plot(
+                    episodes, band.center, color=style.color, ls=style.line, lw=1.2, label=label
+                )
+                ax.fill_between(
+                    episodes,
+                    np.maximum(band.low, 1e-3),
+                    band.high,
+                    color=style.color,
+                    alpha=0.15,
+                    lw=0,
+                )
+                data[family, label] = band
+            if labels:
+                ax.legend(
+                    fontsize=NOTE_SIZE - 1, frameon=False, handlelength=1.8, loc="lower right"
+                )
+            if row == 0:
+                ax.set_title(rung, fontsize=TEXT_SIZE, loc="left")
+            if column == 0:
+                ax.set_ylabel(family, fontsize=TICK_SIZE)
+            if row == len(families) - 1:
+                ax.set_xlabel("episodes", fontsize=TICK_SIZE)
+    figure.suptitle(
+        f"Regret by feedback, {sizes} (grey: uniform play; mean and 95 % interval over instances)",
+        fontsize=TEXT_SIZE,
+    )
+    return Drawn(figure, axes, data)
+
+
+def summary(ds: Dataset, sizes: str) -> Drawn:
+    """Final regret of every learner with its interval over instances, against the feedback."""
+    from jaxbandit import stats
+    from jaxbandit.plotting.figures import (
+        GREY,
+        NOTE_SIZE,
+        TEXT_SIZE,
+        TICK_SIZE,
+        Drawn,
+        new_figure,
+        number_axis,
+        plain_axes,
+    )
+
+    families = list(stats.families(ds))
+    figure, axes = new_figure((3.1 * len(families), 4.2), 1, len(families))
+    rows = {(row.family, row.learner): row for row in stats.final_table(ds)}
+    colors = ("#882255", "#0072B2", "#E69F00", "#009E73", "#000000")
+    for ax, family in zip(axes, families, strict=True):
+        plain_axes(ax)
+        shown = [rows[key] for key in rows if key[0] == family and rung_of(key[1])]
+        top = max(row.mean for row in shown)
+        # A log axis has no place for a regret of 0: it is drawn at the left end, as an arrow.
+        ends = (min(row.mean for row in shown if row.mean > 1e-5 * top) / 3, 3 * top)
+        number_axis(ax, "x", *ends, log=True)
+        place = 0
+        ticks: list[tuple[int, str]] = []
+        for rung, color in zip(RUNGS, colors, strict=True):
+            labels = _players(ds, family).get(rung, [])
+            for label in sorted(labels, key=lambda name: -rows[family, name].mean):
+                row = rows[family, label]
+                faded = 0.45 if label.endswith("(theory)") else 1.0
+                inside = row.mean > ends[0]
+                ax.plot(
+                    max(row.mean, 1.1 * ends[0]),
+                    place,
+                    "o" if inside else "<",
+                    ms=4,
+                    color=color,
+                    alpha=faded,
+                )
+                ax.plot(
+                    [max(row.low, ends[0]), max(row.high, ends[0])],
+                    [place] * 2,
+                    color=color,
+                    lw=1.2,
+                    alpha=faded,
+                )
+                ticks.append((place, label))
+                place -= 1
+            if labels:
+                ax.annotate(
+                    rung, (1, place + len(labels) + 0.25), xycoords=("axes fraction", "data"), ha="right",
+                    fontsize=NOTE_SIZE, color=color,
+                )  # fmt: skip
+                place -= 1
+        level = rows[family, YARDSTICKS[0]].mean
+        ax.axvline(level, color=GREY, lw=0.8, ls=(0, (4, 2)))
+        ax.annotate("uniform", (level, 0.7), fontsize=NOTE_SIZE, color=GREY, ha="center")
+        ax.set_yticks([at for at, _ in ticks], [label for _, label in ticks], fontsize=NOTE_SIZE)
+        ax.set_title(family, fontsize=TEXT_SIZE, loc="left")
+        ax.set_xlabel("final regret", fontsize=TICK_SIZE)
+    episodes = int(ds["episode"].values[-1])
+    figure.suptitle(
+        f"What feedback buys: {sizes}, T = {episodes:,}, mean and 95 % interval over instances",
+        fontsize=TEXT_SIZE,
+    )
+    return Drawn(figure, axes, rows)
+
+
+def segments(ds: Dataset, sizes: str) -> Drawn:
+    """Final regret of trajectory TS against the number of segments whose totals are shown."""
+    from jaxbandit import stats
+    from jaxbandit.plotting.figures import (
+        TEXT_SIZE,
+        TICK_SIZE,
+        Drawn,
+        new_figure,
+        number_axis,
+        plain_axes,
+    )
+
+    families = list(stats.families(ds))
+    figure, (ax,) = new_figure((4.2, 3.0))
+    plain_axes(ax)
+    labels = [str(label) for label in ds["learner"].values]
+    number = [int(label.split()[0]) for label in labels]
+    rows = {(row.family, row.learner): row for row in stats.final_table(ds)}
+    for shift, family in enumerate(families):
+        found = [rows[family, label] for label in labels]
+        x = np.asarray(number) + 0.05 * (shift - (len(families) - 1) / 2)
+        mean = np.asarray([row.mean for row in found])
+        reach = [mean - [row.low for row in found], [row.high for row in found] - mean]
+        ax.errorbar(x, mean, np.maximum(reach, 0), fmt="o-", ms=3.5, lw=1, label=family)
+    ax.set_xticks(number)
+    top = max(row.mean if np.isnan(row.high) else row.high for row in rows.values())
+    number_axis(ax, "y", 0, 1.1 * top, log=False)
+    ax.set_xlabel("segments whose totals are shown (m)", fontsize=TICK_SIZE)
+    ax.set_ylabel("final regret of trajectory TS", fontsize=TICK_SIZE)
+    ax.legend(fontsize=TICK_SIZE, frameon=False)
+    ax.set_title(sizes, fontsize=TEXT_SIZE, loc="left")
+    return Drawn(figure, ax, rows)

@@ -1,0 +1,86 @@
+"""Tables of the feedback ladder: final regrets with paired comparisons and times, and what was tuned.
+
+The experiment is `ladder`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .ladder import TRAINING, choose
+from .ladder_contestants import RUNGS, YARDSTICKS, rung_of, values_of
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+
+def final_table(ds: Dataset) -> str:
+    """Final regret per family and learner, ordered by rung, paired with uniform play, and times."""
+    from jaxbandit import stats
+    from jaxbandit.experiment.report import markdown_table
+
+    last = ds.isel(episode=[-1])
+    order = {rung: place for place, rung in enumerate((*RUNGS, ""))}
+    rows = []
+    for row in sorted(
+        stats.final_table(last), key=lambda row: (row.family, order[rung_of(row.learner)])
+    ):
+        gap = stats.regret_difference(last, row.learner, YARDSTICKS[0], family=row.family)
+        low, high = float(gap.low[0]), float(gap.high[0])
+        word = "below" if high < 0 else "above" if low > 0 else "not decided"
+        cell = ds["run_seconds"].sel(learner=row.learner, instance=stats.families(ds)[row.family])
+        rows.append(
+            [
+                row.family,
+                rung_of(row.learner) or "yardstick",
+                row.learner,
+                f"{row.mean:,.3g}",
+                f"{row.low:,.3g} to {row.high:,.3g}",
+                "" if row.learner in YARDSTICKS else f"{word} ({low:,.0f} to {high:,.0f})",
+                f"{float(np.nansum(cell.values)):.2g}",
+            ]
+        )
+    head = [
+        "family",
+        "feedback",
+        "learner",
+        "final regret",
+        "95 % interval",
+        "against uniform, paired",
+        "seconds",
+    ]
+    return markdown_table(head, rows)
+
+
+def chosen_table(datasets: dict[str, Dataset]) -> str:
+    """The value of each learner's parameter that training chose, and all that were tried."""
+    from jaxbandit import stats
+    from jaxbandit.experiment.report import markdown_table
+
+    rows = []
+    for name, ds in datasets.items():
+        for label in map(str, ds["learner"].values):
+            values = values_of(label)
+            if len(values) == 1:
+                continue
+            means = [
+                ds["regret"]
+                .sel(learner=label, instance=names)
+                .isel(episode=-1)
+                .mean(["instance", "seed"])
+                .values
+                for family, names in stats.families(ds).items()
+                if family.startswith(TRAINING)
+            ]
+            tried = [
+                f"{value:.3g}: {' / '.join(f'{mean[j]:,.3g}' for mean in means)}"
+                for j, value in enumerate(values)
+            ]
+            rows.append([name, label, f"{values[choose(ds, label)]:.3g}", "; ".join(tried)])
+    note = (
+        "Mean final regret in training by value of the parameter, the families of training instances in order. "
+        "Chosen: the smallest worst ratio to the best value of a family, among values whose regret is not linear."
+    )
+    return f"{note}\n\n{markdown_table(['size', 'learner', 'chosen', 'tried'], rows)}"

@@ -1,0 +1,252 @@
+"""Checks of arguments, written once: what a public function cannot mean is refused at the border.
+
+Every error is a ValueError that reads "argument: value seen; accepted: ...". Nothing here starts
+jax: the checks of tables and policies, which have to know what is being traced, are in
+`jaxbandit.mdp`, `jaxbandit.planning` and `jaxbandit.instances.checks` and build on these.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+import operator
+import unicodedata
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+LARGEST_SEED = 2**32 - 1
+"""jax keeps 32 bits of a seed: a larger one would give the numbers of another."""
+MOST_EPISODES = 2**53
+"""Float64 counts every episode up to here."""
+MOST_SEEDS = 2**20
+"""A sweep lists its lanes one by one before it runs them; beyond this many the list is the trouble."""
+LONGEST_NAME = 200
+DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that make a terminal or a page show the text after them in another order."""
+
+
+def number(
+    name: str, value: Any, *, low: float = -math.inf, high: float = math.inf, above: bool = False
+) -> float:
+    """``value`` as a float in [low, high], or in (low, high] if ``above``; anything else is an
+    error.
+
+    Example:
+        >>> number("bonus_scale", 0.5, low=0)
+        0.5
+        >>> number("bonus_scale", -1, low=0)
+        Traceback (most recent call last):
+        ...
+        ValueError: bonus_scale: -1; accepted: a finite number >= 0
+    """
+    bounds = [f"{'>' if above else '>='} {low:g}"] if math.isfinite(low) else []
+    bounds += [f"<= {high:g}"] if math.isfinite(high) else []
+    accepted = " ".join(["a finite number", " and ".join(bounds)]).strip()
+    seen = _real(value)
+    if seen is None or seen < low or seen > high or (above and seen == low):
+        raise ValueError(f"{name}: {value!r}; accepted: {accepted}")
+    return seen
+
+
+def share(name: str, value: Any) -> float:
+    """``value`` as a float strictly between 0 and 1, such as a confidence level.
+
+    Example:
+        >>> share("level", 0.95)
+        0.95
+        >>> share("level", 95)
+        Traceback (most recent call last):
+        ...
+        ValueError: level: 95; accepted: a number strictly between 0 and 1
+    """
+    seen = _real(value)
+    if seen is None or not 0 < seen < 1:
+        raise ValueError(f"{name}: {value!r}; accepted: a number strictly between 0 and 1")
+    return seen
+
+
+def whole(
+    name: str,
+    value: Any,
+    at_least: int = 1,
+    at_most: int | None = None,
+    what: str = "a whole number",
+) -> int:
+    """``value`` as a Python int: an integer of any type, or a float without a fraction such as 2e6.
+
+    Example:
+        >>> whole("num_episodes", 2e6)
+        2000000
+        >>> whole("horizon", 2.5)
+        Traceback (most recent call last):
+        ...
+        ValueError: horizon: 2.5; accepted: a whole number, at least 1
+    """
+    try:
+        seen = None if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        real = _real(value)
+        seen = int(real) if real is not None and real == math.floor(real) else None
+    if seen is None or seen < at_least or (at_most is not None and seen > at_most):
+        limits = f"at least {at_least}" + ("" if at_most is None else f" and at most {at_most}")
+        raise ValueError(f"{name}: {value!r}; accepted: {what}, {limits}")
+    return seen
+
+
+def seed(name: str, value: Any) -> int:
+    """``value`` as a root seed, 0 to 2^32 - 1.
+
+    Example:
+        >>> seed("seed", 7)
+        7
+        >>> seed("seed", 2**32)
+        Traceback (most recent call last):
+        ...
+        ValueError: seed: 4294967296; accepted: a whole number, at least 0 and at most 4294967295
+    """
+    return whole(name, value, at_least=0, at_most=LARGEST_SEED)
+
+
+def _real(value: Any) -> float | None:
+    """A finite real scalar (also a 0-dimensional array) as a float; None for anything else."""
+    if isinstance(value, str | bytes | bool | np.bool_) or getattr(value, "shape", ()) != ():
+        return None
+    if not isinstance(value, numbers.Number) and hasattr(value, "item"):
+        try:
+            value = value.item()
+        except (TypeError, NotImplementedError):  # traced, or a key
+            return None
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return None
+    try:
+        seen = float(value)
+    except OverflowError:
+        return None
+    return seen if math.isfinite(seen) else None
+
+
+def choice(name: str, value: Any, accepted: tuple[Any, ...]) -> Any:
+    """``value`` if it is one of ``accepted``, else an error that lists them.
+
+    Example:
+        >>> choice("bonus", "hoeffding", ("hoeffding", "bernstein"))
+        'hoeffding'
+    """
+    if not any(
+        value is option or (type(value) is type(option) and value == option) for option in accepted
+    ):
+        raise ValueError(f"{name}: {value!r}; accepted: {', '.join(map(repr, accepted))}")
+    return value
+
+
+def accept(argument: str, value: Any, accepted: Iterable[str] | Iterable[int]) -> None:
+    """Raises a ValueError with near matches unless ``value`` is among ``accepted``.
+
+    Example:
+        >>> accept("learner", "ExpReff", ["ExpRef", "UCB-VI"])
+        Traceback (most recent call last):
+        ...
+        ValueError: learner: 'ExpReff'; did you mean 'ExpRef'? accepted: ExpRef, UCB-VI
+    """
+    known = list(accepted)
+    if isinstance(value, str | int | np.integer) and not isinstance(value, bool) and value in known:
+        return
+    listed = ", ".join(map(str, known)) or "none"
+    raise ValueError(
+        f"{argument}: {value!r}; {did_you_mean(value, known, alike=0.6)}accepted: {listed}"
+    )
+
+
+def some(argument: str, value: Any, known: list[str], each: str | None = None) -> list[str]:
+    """Some of the ``known`` names: all for None, one for a text, those of a list. ``each`` is what
+    one of them is called in errors.
+
+    Example:
+        >>> some("learners", None, ["ExpRef", "UCB-VI"]), some("learners", "ExpRef", ["ExpRef"])
+        (['ExpRef', 'UCB-VI'], ['ExpRef'])
+    """
+    if value is None:
+        return list(known)
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
+        raise ValueError(f"{argument}: {value!r}; accepted: a list of {', '.join(known)}")
+    chosen = list(value)
+    if not chosen:
+        raise ValueError(f"{argument}: {value!r}; accepted: at least one of {', '.join(known)}")
+    for name in chosen:
+        accept(each or argument, name, known)
+    return chosen
+
+
+def did_you_mean(value: Any, known: Iterable[Any], most: int = 2, alike: float = 0.5) -> str:
+    """A hint at the nearest of the ``known`` names, or nothing if none is ``alike`` (0 to 1).
+
+    Example:
+        >>> did_you_mean("prophets", ["prophet", "pricing"])
+        "did you mean 'prophet'? "
+        >>> did_you_mean("zzz", ["prophet"])
+        ''
+    """
+    near = difflib.get_close_matches(
+        str(value), [str(name) for name in known], n=most, cutoff=alike
+    )
+    return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+
+
+def label(argument: str, value: Any) -> str:
+    """``value`` as a name that can be printed, drawn and stored: refused are control characters
+    (also newlines and terminal escapes), surrogates and marks that reverse the text.
+
+    Example:
+        >>> label("learners", "UCB-VI, c = 1/4")
+        'UCB-VI, c = 1/4'
+        >>> label("learners", "two\\nlines")
+        Traceback (most recent call last):
+        ...
+        ValueError: learners: name 'two\\nlines' has the character '\\n'; accepted: text without control characters
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{argument}: name {value!r}; accepted: a non-empty string")
+    for character in value:
+        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or (
+            character in DIRECTION_MARKS
+        ):
+            raise ValueError(
+                f"{argument}: name {value!a} has the character {character!a}; "
+                "accepted: text without control characters"
+            )
+    if len(value) > LONGEST_NAME:
+        raise ValueError(
+            f"{argument}: name {value[:20]!r}... of {len(value)} characters; "
+            f"accepted: at most {LONGEST_NAME}"
+        )
+    return value
+
+
+def real_array(name: str, value: Any, accepted: str = "real numbers") -> Any:
+    """``value`` as an array of integers or floats; truth values, complex numbers, text and
+    objects are refused. An array of jax stays what it is.
+
+    Example:
+        >>> real_array("values", [0, 0.5]).tolist()
+        [0.0, 0.5]
+        >>> real_array("values", [True, False])
+        Traceback (most recent call last):
+        ...
+        ValueError: values: dtype bool; accepted: real numbers
+    """
+    if not hasattr(value, "dtype"):
+        try:
+            value = np.asarray(value)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ValueError(
+                f"{name}: cannot be made an array ({error}); accepted: {accepted}"
+            ) from None
+    # extended floats such as bfloat16 have the kind "V" in numpy
+    if getattr(value.dtype, "kind", None) not in ("f", "i", "u") and str(value.dtype) != "bfloat16":
+        raise ValueError(f"{name}: dtype {value.dtype}; accepted: {accepted}")
+    return value

@@ -1,0 +1,163 @@
+"""What each command does."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxbandit.cli.commands import List, Merge, New, Plot, Report, Run, Show
+from jaxbandit.cli.listing import show_list
+from jaxbandit.experiment.contract import Options
+
+
+def explain_experiment(given: Sequence[str]) -> None:
+    """Before the help of ``run``, what the experiment that is named there is."""
+    from jaxbandit.describing import describe
+    from jaxbandit.experiment import catalogue
+
+    for word in given[1:]:
+        if word in catalogue():
+            print(f"{describe(word, 'experiment')}\n")
+
+
+def run(command: Run) -> None:
+    """Runs an experiment by name or by file."""
+    from jaxbandit.experiment import catalogue, load_experiment
+    from jaxbandit.xla.flags import start_jax
+
+    names = [each.name for each in dataclasses.fields(Options)]
+    options = Options(**{name: getattr(command, name) for name in names}).check()
+    known = command.experiment in catalogue() or command.experiment.endswith(".py")
+    if known:  # a typo is answered before jax starts
+        given = command.compilation_cache
+        start_jax(None if given == "none" else given)
+        check_devices(command.devices)
+    experiment = load_experiment(command.experiment)
+    from jaxbandit.experiment.driver import run as run_experiment
+
+    run_experiment(experiment, options)
+
+
+def merge(command: Merge) -> None:
+    """Puts shards together and says what comes next."""
+    from jaxbandit.experiment.shards import merge_folder
+
+    for label, file in merge_folder(command.folder, overwrite=command.overwrite).items():
+        print(f"{label}: {file}")
+    print("draw its figures and tables with the command of one shard, --resume in place of --shard")
+
+
+def check_devices(asked: int | None) -> None:
+    """ValueError if the machine has fewer devices (on CPUs: cores)."""
+    if asked is None:
+        return
+    import os
+
+    import jax
+
+    found = jax.local_devices()
+    on_cpu = found[0].platform == "cpu"
+    most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    most = max(most, 1) if on_cpu else len(found)
+    if asked > most:
+        what = "cores" if on_cpu else f"{found[0].platform} devices"
+        raise ValueError(f"devices: {asked}; accepted: 1 to {most}, the {what} of this machine")
+
+
+def show(command: Show) -> None:
+    """Prints an instance and one of its episodes."""
+    from jaxbandit.cli.showing import show_instance
+
+    show_instance(command)
+
+
+def new(command: New) -> None:
+    """Writes a template."""
+    from jaxbandit.experiment.templates import write_template
+
+    path = write_template(command.what, command.name, command.out, overwrite=command.overwrite)
+    then = {
+        "learner": f"check and try it: python {path}\nin the paper's figure: "
+        f"jaxbandit run prophet --learners {path}",
+        "instance": f"look at it: python {path}",
+        "experiment": f"run it: jaxbandit run {path}",
+    }[command.what]
+    print(f"{path}\n{then}")
+
+
+def plot(command: Plot) -> None:
+    """Draws a file of results, or each file of a folder."""
+    from jaxbandit.experiment.report import read_results
+    from jaxbandit.plotting.files import files_of
+
+    datasets = read_results(command.results)
+    folder = command.results if command.results.is_dir() else command.results.parent
+    targets = {label: _target(command, folder, label, len(datasets) > 1) for label in datasets}
+    there = [
+        file
+        for target in targets.values()
+        for file in files_of(target, command.formats)
+        if file.exists() and not command.overwrite
+    ]
+    if there:
+        listed = ", ".join(map(str, there))
+        raise FileExistsError(f"out: {listed} exists; give another --out, or --overwrite")
+    for label, dataset in datasets.items():
+        drawn = _draw(command, dataset)
+        print("\n".join(str(file) for file in drawn.save(targets[label], command.formats)))
+
+
+def _target(command: Plot, folder: Path, label: str, several: bool) -> Path:
+    if command.out is None:
+        return folder / f"{label}_{command.what.replace('-', '_')}"
+    if several:
+        return command.out.with_name(f"{command.out.stem}_{label}{command.out.suffix}")
+    return command.out
+
+
+def _draw(command: Plot, dataset: Any) -> Any:
+    from jaxbandit import plotting
+
+    learners = command.learners or None
+    first = str(dataset["learner"].values[0]) if learners is None else learners[0]
+    instance = command.instance
+    if command.what == "regret":
+        return plotting.plot_regret(
+            dataset, learners, instance, kind=command.kind, scale=command.scale
+        )
+    if command.what == "parameter":
+        return plotting.plot_parameter(
+            dataset, learners=learners, instance=instance, kind=command.kind
+        )
+    if command.what == "active-sets":
+        return plotting.plot_active_sets(dataset, first, instance)
+    return plotting.plot_policy(dataset, learner=first, instance=instance)
+
+
+def report(command: Report) -> None:
+    """Writes the HTML page of some results, or the gallery."""
+    if command.gallery is not None:
+        from jaxbandit.gallery import make_gallery
+
+        print("drawing every instance, learner and experiment", file=sys.stderr)
+        print(make_gallery(command.gallery, command.results, overwrite=command.overwrite))
+        return
+    if command.results is None:
+        raise ValueError("results: not given; accepted: a folder or a .nc file, or --gallery FILE")
+    from jaxbandit.experiment.report import make_report
+
+    print(make_report(command.results, command.out, overwrite=command.overwrite))
+
+
+ACTIONS: dict[type, Callable[[Any], None]] = {
+    List: show_list,
+    Run: run,
+    Show: show,
+    New: new,
+    Plot: plot,
+    Report: report,
+    Merge: merge,
+}

@@ -1,0 +1,137 @@
+"""The subcommands as frozen dataclasses; their docstrings are the help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from jaxbandit.experiment.contract import Format, Options
+
+
+@dataclass(frozen=True)
+class List:
+    """Experiments, learners and instances with their parameters and defaults, or all about one."""
+
+    what: tyro.conf.Positional[str] = "all"
+    """all, experiments, learners, instances, feedback, presets, or a name such as expref."""
+
+
+@dataclass(frozen=True)
+class Run(Options):
+    """Run an experiment: results, figures and tables go to a folder; it can be interrupted and
+    resumed. `jaxbandit run NAME --help` says what the experiment shows and writes."""
+
+    experiment: tyro.conf.Positional[str] = field(kw_only=True)
+    """A name (see `jaxbandit list`) or a file of your own that ends in .py."""
+    compilation_cache: str = "default"
+    """Folder in which compiled programs are kept, so that the next run starts faster; "none" keeps
+    none. If not given, one of yours, of at most 1 GB."""
+
+
+@dataclass(frozen=True)
+class Show:
+    """Show an instance: sizes, optimal value, optimal policy, and one episode, stage by stage."""
+
+    instance: tyro.conf.Positional[str]
+    """A name (see `jaxbandit list instances`)."""
+    parameters: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Its parameters as name=value, such as horizon=8 capacity=2 num_values=5; those not given
+    are chosen small."""
+    seed: int = 0
+    """Of the episode, and of the instance if it is drawn."""
+    policy: Literal["optimal", "uniform"] = "optimal"
+    """Whose episode is shown: the optimal policy's, or one of random actions."""
+
+
+@dataclass(frozen=True)
+class New:
+    """Write a commented file to start from: a learner, an instance or an experiment of your own."""
+
+    what: tyro.conf.Positional[Literal["learner", "instance", "experiment"]]
+    """Which of them."""
+    name: tyro.conf.Positional[str]
+    """Its name, such as my-learner; the file is my_learner.py."""
+    out: Path | None = None
+    """Another file name."""
+    overwrite: bool = False
+    """Replace the file if it exists."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Draw the results of a run."""
+
+    results: tyro.conf.Positional[Path]
+    """A .nc file, or a folder of them."""
+    what: Literal["regret", "parameter", "active-sets", "policy"] = "regret"
+    """Regret against episodes, final regret against a parameter, active actions, learned policy."""
+    kind: Literal["t", "bootstrap", "simultaneous", "quantile"] = "t"
+    """What the bands are; quantile shows where the runs lie."""
+    scale: Literal["linear", "loglog"] = "linear"
+    """Axes of the regret."""
+    learners: tuple[str, ...] | None = None
+    """Only these (for active sets and policy: the first)."""
+    instance: str | None = None
+    """One instance or panel; default all panels."""
+    out: Path | None = None
+    """File name; without a suffix, png, svg and pdf. Default: beside the results."""
+    formats: tuple[Format, ...] | None = None
+    """File types."""
+    overwrite: bool = False
+    """Replace files that exist."""
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Put the shards of a run (`run --shard i/n`) together, bit for bit as a single run."""
+
+    folder: tyro.conf.Positional[Path]
+    """The folder that the shards were written to."""
+    overwrite: bool = False
+    """Replace results that are there."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write one self-contained HTML page of results, or with --gallery of everything there is."""
+
+    results: tyro.conf.Positional[Path | None] = None
+    """A folder written by `jaxbandit run`, or a .nc file; with --gallery, a folder of such folders
+    whose figures are shown."""
+    out: Path | None = None
+    """File name; default report.html in the folder."""
+    overwrite: bool = False
+    """Replace the page if it exists."""
+    gallery: Path | None = None
+    """Write this page instead: every family of instances with its picture, every learner with its
+    parameters, every experiment with its figure."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure speed, beside what people use today (`jaxbandit bench --help`)."""
+
+
+COMMANDS = {
+    "list": List,
+    "run": Run,
+    "show": Show,
+    "new": New,
+    "plot": Plot,
+    "report": Report,
+    "merge": Merge,
+    "bench": Bench,
+}
+Command = (
+    Annotated[List, tyro.conf.subcommand("list")]
+    | Annotated[Run, tyro.conf.subcommand("run")]
+    | Annotated[Show, tyro.conf.subcommand("show")]
+    | Annotated[New, tyro.conf.subcommand("new")]
+    | Annotated[Plot, tyro.conf.subcommand("plot")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Merge, tyro.conf.subcommand("merge")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
+)

@@ -1,0 +1,192 @@
+"""The block engine: a learner in block form, block after block, with exact regrets and exact-in-law sums.
+
+The regret of an arm is its number of episodes times an exactly known number, and its rewards are summed by pushing
+counts through the stages (`counts.push_arms`), so a run costs a number of blocks, not of episodes. Everything is
+float64 (whole numbers are exact to 2^53) and needs x64.
+
+A call plays at most BLOCKS blocks in every lane of a tile and says of each arm when it began, how long it was and what
+an episode of it costs; the host makes curves of that (`curve`). So neither T nor the recorded episodes are sizes of the
+program.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandit.engines.blocks.contract import sound
+from jaxbandit.engines.blocks.counts import push_arms, push_bits
+from jaxbandit.engines.blocks.outcomes import Outcomes
+from jaxbandit.learner import Blocks
+from jaxbandit.types import Array
+from jaxbandit.xla.platforms import active
+from jaxbandit.xla.threefry import fold_in
+
+BLOCKS = 32
+"""Blocks (stages of a phase) that one call plays at most."""
+
+
+class World(NamedTuple):
+    """What the engine knows of the MDPs of L lanes."""
+
+    outcomes: Outcomes
+    gap: Array
+    """float64 [L, H, k+1, A]: Opt_{l,i} - Q*_{l,i}(a)."""
+    transition: Array
+    """float64 [L, H, k+1, A, k+1]."""
+    optimum: Array
+    """float64 [L]: the optimal value."""
+
+
+class Progress(NamedTuple):
+    """Where each lane stands; leaves [L, ...]."""
+
+    state: Any
+    """The learner's."""
+    played: Array
+    """float64: episodes so far, at most T."""
+    block: Array
+    """uint32: blocks so far, the counter of the block's key."""
+    wrong: Array
+    """bool: the next block is none that may be played; the lane stays before it."""
+
+
+class Record(NamedTuple):
+    """The arms that were played: [BLOCKS, L, B], blocks in order."""
+
+    begin: Array
+    """float64: episodes before the arm, at most T."""
+    length: Array
+    """float64: episodes of it, those after T left out."""
+    regret: Array
+    """float64: exact, of one episode."""
+
+
+def arm_regrets(gap: Array, transition: Array, start: Array, blocks: Blocks) -> jax.Array:
+    """Exact regret per episode of every arm of one lane, float64 [B], from one pass forward and one backward."""
+    H, levels = gap.shape[:2]
+    unroll = H if active().straight else 1
+    cost = jnp.sum(blocks.policy * gap, axis=-1)
+    move = sum(blocks.policy[:, :, a, None] * transition[:, :, a] for a in range(gap.shape[2]))
+
+    def forward(visits, x):
+        cost, move = x
+        return jnp.sum(visits[:, None] * move, axis=0), (visits, jnp.sum(visits * cost))
+
+    def backward(tail, x):
+        cost, move = x
+        return cost + jnp.sum(move * tail[None], axis=-1), tail
+
+    begin = (jnp.arange(levels, dtype=jnp.int32) == start).astype(gap.dtype)
+    _, (visits, paid) = jax.lax.scan(forward, begin, (cost, move), unroll=unroll)
+    _, tails = jax.lax.scan(
+        backward, jnp.zeros(levels, gap.dtype), (cost, move), reverse=True, unroll=unroll
+    )
+    before = jnp.sum(jnp.where(jnp.arange(H, dtype=jnp.int32) < blocks.stage, paid, 0))
+    ahead = gap[blocks.stage] + jnp.sum(
+        transition[blocks.stage] * tails[blocks.stage][None, None], axis=-1
+    )
+    value = visits[blocks.stage][:, None] * ahead
+    return before + jnp.sum(blocks.rows * value[None], axis=(1, 2))
+
+
+def regrets(world: World, blocks: Blocks) -> jax.Array:
+    """`arm_regrets` of all lanes, [L, B]."""
+    return jax.vmap(arm_regrets)(world.gap, world.transition, world.outcomes.start, blocks)
+
+
+def next_blocks(form: Any, constants: Any, state: Any) -> Blocks:
+    """The next block of every lane, in the types that the engine computes with."""
+    blocks = jax.vmap(form.next_block)(state, constants)
+    real = jnp.float64
+    return Blocks(
+        policy=blocks.policy.astype(real),
+        stage=blocks.stage.astype(jnp.int32),
+        rows=blocks.rows.astype(real),
+        episodes=blocks.episodes.astype(real),
+    )
+
+
+def advance(
+    form: Any,
+    feedback: str,
+    world: World,
+    constants: Any,
+    keys: tuple[Array, Array],
+    num_episodes: Array,
+    limit: Array,
+    progress: Progress,
+) -> tuple[Progress, Record, Array]:
+    """At most ``limit`` blocks (BLOCKS or fewer) in every lane: progress, what was played, and how many blocks.
+
+    Lanes that have played T episodes stay as they are, and so do those whose next block is wrong.
+    """
+    shapes = jax.eval_shape(jax.vmap(form.next_block), progress.state, constants)
+    counted = shapes.episodes.dtype  # the learner gets back the type of number that it gave
+    empty = jnp.zeros((BLOCKS, progress.played.size, shapes.episodes.shape[1]))
+
+    def one(carry):
+        count, p, record = carry
+        blocks = next_blocks(form, constants, p.state)
+        unfinished = (p.played < num_episodes) & ~p.wrong
+        wrong = p.wrong | (unfinished & ~jax.vmap(sound)(blocks))
+        playing = unfinished & ~wrong
+        # Whatever goes on from here must be harmless where the block is not played.
+        blocks = blocks._replace(
+            stage=jnp.where(playing, blocks.stage, 0),
+            episodes=jnp.where(playing[:, None], blocks.episodes, 0),
+        )
+        begin = _begin(p.played, blocks.episodes, num_episodes)
+        played = Record(
+            begin=begin,
+            length=jnp.minimum(num_episodes - begin, blocks.episodes),
+            regret=regrets(world, blocks),
+        )
+        record = jax.tree.map(lambda all_, now: all_.at[count].set(now), record, played)
+        left = num_episodes - p.played
+        # A block that T cuts short is never absorbed, so its sums are not needed.
+        whole = playing & (jnp.sum(blocks.episodes, -1) <= left)
+        pushed = jnp.where(whole[:, None], blocks.episodes, 0)
+        lane_keys = fold_in(keys, p.block)
+        if feedback == "one-bit":
+            totals = push_bits(world.optimum[:, None] - played.regret, pushed, lane_keys)
+        else:
+            totals = push_arms(world.outcomes, blocks, pushed, lane_keys)
+        given = blocks.episodes.astype(counted)
+        state = jax.vmap(form.absorb)(p.state, given, totals, constants)
+        return (
+            count + 1,
+            Progress(
+                state=jax.tree.map(lambda new, old: _choose(whole, new, old), state, p.state),
+                played=p.played + jnp.minimum(jnp.sum(blocks.episodes, -1), left),
+                block=p.block + playing.astype(jnp.uint32),
+                wrong=wrong,
+            ),
+            record,
+        )
+
+    def going_on(carry):
+        count, p, _ = carry
+        return (count < limit) & jnp.any((p.played < num_episodes) & ~p.wrong)
+
+    first = (jnp.int32(0), progress, Record(empty, empty, empty))
+    count, progress, record = jax.lax.while_loop(going_on, one, first)
+    return progress, record, count
+
+
+def _begin(played: Array, episodes: Array, num_episodes: Array) -> jax.Array:
+    """Episodes before each arm, [L, B], at most T.
+
+    Exact: sums that pass 2^53, and so are rounded, are beyond T.
+    """
+    left = (num_episodes - played)[:, None]
+    short = jnp.minimum(episodes, left)
+    before = jnp.cumsum(short, -1)[:, :-1]
+    before = jnp.concatenate([jnp.zeros_like(short[:, :1]), before], -1)
+    return played[:, None] + jnp.minimum(before, left)
+
+
+def _choose(condition: Array, new: Array, old: Array) -> jax.Array:
+    return jnp.where(condition.reshape(condition.shape + (1,) * (new.ndim - 1)), new, old)

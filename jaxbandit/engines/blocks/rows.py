@@ -1,0 +1,151 @@
+"""What the count engine looks up while it pushes arms: chances of splits, and where the outcomes lead.
+
+A *row* is a stage of a policy. Of each lane there are the H rows of the policy that its arms share, then a row for each
+arm at the stage where they differ.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandit.engines.blocks import codec
+from jaxbandit.engines.blocks.outcomes import Outcomes
+from jaxbandit.learner import Blocks
+from jaxbandit.types import Array
+from jaxbandit.xla.barriers import separate
+
+FEW = 8
+"""Up to so many entries, comparing with each is faster than looking one up, and a loop over them is written out."""
+
+
+class Tables(NamedTuple):
+    """Flat tables of L lanes."""
+
+    chance: Array
+    """float64 [L * (H + B) * X * U]: those of `splits`."""
+    code: Array
+    """int64, the same: words of `codec`."""
+    reward: Array
+    """float64 [L * H * X * U]."""
+
+
+def make_tables(outcomes: Outcomes, blocks: Blocks) -> Tables:
+    """The tables of the arms of ``blocks``, leaves [L, ...] like those of ``outcomes``."""
+    P, H = outcomes.kind.shape[-1], outcomes.kind.shape[1]
+
+    def at_stage(table, stage):
+        where = stage.reshape(-1, *[1] * (table.ndim - 1))
+        return jnp.take_along_axis(table, where, axis=1)
+
+    tables = outcomes._replace(start=None)
+    there = jax.tree.map(lambda table: at_stage(table, blocks.stage), tables)
+    chance, code = _rows(tables, blocks.policy)
+    own_chance, own_code = _rows(there, blocks.rows)
+
+    laws = chance[..., 1 : P + 1, :], tables.kind
+    own_laws = own_chance[..., 1 : P + 1, :], there.kind
+    ahead = jnp.minimum(blocks.stage + 1, H - 1)  # after the last stage nobody looks
+    stand = codec.pack(same_law(*laws, *(jnp.roll(law, -1, axis=1) for law in laws)))
+    before_own = jnp.arange(H, dtype=jnp.int32)[None] == blocks.stage[:, None] - 1
+    own_stand = codec.pack(same_law(*own_laws, *(at_stage(law, ahead) for law in laws)))
+    code = code | jnp.where(before_own, 0, stand)[..., None, None]
+    own_code = own_code | own_stand[..., None, None]
+    return Tables(
+        chance=jnp.concatenate([chance, own_chance], 1).reshape(-1),
+        code=jnp.concatenate([code, own_code], 1).reshape(-1),
+        reward=outcomes.reward.reshape(-1),
+    )
+
+
+def _rows(known: Outcomes, policy: Array) -> tuple[jax.Array, jax.Array]:
+    """Chances and words [L, R, X, U] of R rows of a policy [L, R, k+1, A]."""
+    P = known.kind.shape[-1]
+    shape = (*policy.shape[:2], known.level.shape[-1])
+    chance, following, certain = splits(_weights(known.prob, known.level, policy))
+    target = jnp.where(known.next_level > 0, known.next_level + P, 0)
+    pool = jnp.broadcast_to(known.pool, chance.shape)
+    if P:
+        first = merge_pools(
+            chance[..., 1 : P + 1, :], jnp.broadcast_to(known.kind, (*shape[:2], P))
+        )
+        first = jnp.concatenate([jnp.zeros_like(first[..., :1]), first], -1)
+        pool = _pick(first[..., None], pool.reshape(*shape[:2], -1)).reshape(pool.shape)
+    itself = codec.TARGET.write(target) | codec.POOL.write(pool)
+    low = itself | codec.REST.write(_pick(itself[..., None], following)[..., 0])
+    low = low | codec.CERTAIN.write(certain)
+    return chance, low.astype(jnp.int64) | codec.FOLLOWING.write(following)
+
+
+@separate
+def _weights(prob: Array, level: Array, policy: Array) -> jax.Array:
+    """Probabilities [L, R, X, U] of the outcomes."""
+    actions = _pick(policy, jnp.broadcast_to(level, (*policy.shape[:2], level.shape[-1])))
+    # Not jnp.sum: XLA would hand it to a library that takes ten times as long for a few numbers.
+    return sum(actions[..., a, None] * prob[..., a, :] for a in range(policy.shape[-1]))
+
+
+def _pick(table: Array, where: Array) -> jax.Array:
+    """Rows [..., n, c] of a table [..., N, c] at ``where`` [..., n]."""
+    N = table.shape[-2]
+    if N > FEW:
+        return jnp.take_along_axis(table, where[..., None], axis=-2)
+    found = jnp.broadcast_to(table[..., :1, :], (*where.shape, table.shape[-1]))
+    for number in range(1, N):
+        here = (where == number)[..., None]
+        found = jnp.where(here, table[..., number : number + 1, :], found)
+    return found
+
+
+class Splits(NamedTuple):
+    """The chains of binomial splits of a policy, leaves [..., X, U]."""
+
+    chance: Array
+    """float64: probability of outcome u given that it is none of the earlier ones; exactly 1 at the last possible one,
+    0 at impossible ones."""
+    following: Array
+    """int32: the next possible outcome after u."""
+    certain: Array
+    """bool: there is one such and no other."""
+
+
+@separate
+def splits(weight: Array) -> Splits:
+    """The chain for outcomes of weights [..., U], not normalised."""
+    U = weight.shape[-1]
+
+    def back(carry, x):
+        after, following, possible = carry
+        u, here = x
+        left = after + here
+        chance = jnp.where(here > 0, jnp.where(after > 0, here / jnp.maximum(left, 1e-300), 1), 0)
+        before = (left, jnp.where(here > 0, u, following), possible + (here > 0).astype(jnp.int32))
+        return before, (chance, following, possible == 1)
+
+    none = jnp.zeros_like(weight[..., 0])
+    start = (none, jnp.full(none.shape, U - 1, jnp.int32), jnp.zeros(none.shape, jnp.int32))
+    steps = (jnp.arange(U, dtype=jnp.int32), jnp.moveaxis(weight, -1, 0))
+    _, chain = jax.lax.scan(back, start, steps, reverse=True, unroll=min(U, FEW))
+    chance, following, certain = (jnp.moveaxis(x, 0, -1) for x in chain)
+    return Splits(chance, following, certain)
+
+
+def same_law(chance: Array, kind: Array, other_chance: Array, other_kind: Array) -> jax.Array:
+    """Whether pools pay the same rewards by the same chain, bool [...]: ``chance`` [..., U], ``kind`` [...]."""
+    equal = kind == other_kind
+    for u in range(chance.shape[-1]):
+        equal = equal & (chance[..., u] == other_chance[..., u])
+    return equal
+
+
+def merge_pools(chance: Array, kind: Array) -> jax.Array:
+    """For each of P pools the first one of the same law, int32 [..., P], numbered from 1.
+
+    ``chance`` [..., P, U], ``kind`` [..., P].
+    """
+    equal = same_law(
+        chance[..., :, None, :], kind[..., :, None], chance[..., None, :, :], kind[..., None, :]
+    )
+    return 1 + jnp.argmax(equal, axis=-1).astype(jnp.int32)

@@ -1,0 +1,259 @@
+"""Drives the block engine: tiles of lanes in float64, with x64 switched on for these calls only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.engines.blocks import loop
+from jaxbandit.engines.blocks.contract import check_shapes, complaint
+from jaxbandit.engines.blocks.curve import extend
+from jaxbandit.engines.blocks.outcomes import block_sizes, merge_outcomes
+from jaxbandit.engines.measuring import blank
+from jaxbandit.engines.runner import Carry, Runner, Tile, one_hot_actions
+from jaxbandit.engines.tables import exact_tables, optimal_value
+from jaxbandit.learner import normalised
+from jaxbandit.mdp import MDP
+from jaxbandit.xla.compat import x64
+from jaxbandit.xla.threefry import fold_in
+
+KEY_ROLE = 2
+"""Lanes fold this into their key; the episode engine folds in 0 and 1."""
+
+
+class BlockRunner(Runner):
+    """Runs a learner that has a block form."""
+
+    engine = "blocks"
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        """See `jaxbandit.engines.make_runner`."""
+        super().__init__(*args, **kwargs)
+        if self.rules.blocks is None:
+            raise ValueError(
+                f"engine: 'blocks'; learner {self.name!r} has no block form and runs on the 'episodes' engine"
+            )
+        if not 1 <= self.num_episodes <= 2**53:
+            raise ValueError(
+                f"num_episodes: {self.num_episodes}; accepted on the block engine: 1..2^53"
+            )
+        self.form = normalised(self.rules.blocks)
+        self._prepared: dict[int, tuple] = {}
+
+    @classmethod
+    def table_sizes(cls, mdp: MDP) -> tuple[int, ...]:
+        """Pools and outcomes of the count machine."""
+        return block_sizes(mdp)
+
+    @property
+    def width(self) -> int:
+        """W, the lanes of a tile."""
+        return self.platform.block_lanes
+
+    @cached_property
+    def kinds(self) -> list[tuple[int, int]]:
+        """The sizes of each group's tables of outcomes."""
+        return [block_sizes(_of_lane(self.mdps, g)) for g in range(self.groups)]
+
+    def lanes_of_tiles(self) -> list[np.ndarray]:
+        """Only lanes whose MDPs have tables of one size share tiles."""
+        lanes = np.arange(self.groups * self.seeds)
+        kinds = [self.kinds[lane // self.seeds] for lane in lanes]
+        alike = [lanes[[kind == one for kind in kinds]] for one in dict.fromkeys(kinds)]
+        return [
+            some[first : first + self.width]
+            for some in alike
+            for first in range(0, len(some), self.width)
+        ]
+
+    @property
+    def bytes_per_lane(self) -> int:
+        """Estimate: the learner's state, the curve, what a call plays, and the tables and counts of the arms."""
+        H, k, A = self.sizes
+        P, U = map(max, zip(*self.kinds, strict=True))
+        arms, states = k * A, 1 + P + k
+        learner = self.learner_bytes(self.form)
+        world = 8 * H * states * U * (A + 3) + 8 * H * (k + 1) * A * (k + 2)
+        tables = 16 * (H + arms) * states * U
+        return (
+            3 * learner
+            + 8 * self.points.size
+            + 24 * loop.BLOCKS * arms
+            + world
+            + tables
+            + 8 * arms * (2 * states + 16)
+        )
+
+    def prepare(self, tile: Tile) -> tuple[loop.World, Any, Any, Any]:
+        """What the lanes of a tile are given: the world, the learner's constants and first states, and key words."""
+        if id(tile) not in self._prepared:
+            lanes = [_of_lane(tile.mdps, lane) for lane in range(self.width)]
+            known = [merge_outcomes(mdp) for mdp in lanes]
+            exact = [exact_tables(mdp) for mdp in lanes]
+            world = loop.World(
+                outcomes=jax.tree.map(lambda *x: np.stack(x), *known),
+                gap=np.stack([gap for gap, _ in exact]),
+                transition=np.stack([transition for _, transition in exact]),
+                optimum=np.array([optimal_value(mdp) for mdp in lanes]),
+            )
+            constants, first = self.beginnings(tile, self.form)
+            with x64():
+                one, fixed = _of_lane(first, 0), _of_lane(constants, 0)
+                check_shapes(self.name, self.form, one, fixed, self.sizes)
+                words = self.execute(
+                    "block keys", _block_keys, (tile.keys,), tile.device, small=True
+                )
+                kept = jax.device_put((world, constants, words), tile.device)
+            self._prepared[id(tile)] = (kept[0], kept[1], first, kept[2])
+        return self._prepared[id(tile)]
+
+    def start_tile(self, tile: Tile) -> Carry:
+        """The carry of a tile before the first episode; lanes that are padding have nothing left to play."""
+        _, _, first, _ = self.prepare(tile)
+        self.check_reports(self.form.report, first)
+        padding = np.arange(self.width) >= tile.used
+        measured = self._measure(tile, first)
+        return {
+            "metrics": blank(measured, self.points.size),
+            "measured": measured,
+            "state": first,
+            "played": np.where(padding, float(self.num_episodes), 0.0),
+            "block": np.zeros(self.width, np.uint32),
+            "total": np.zeros(self.width),
+            "curve": np.zeros((self.width, self.points.size)),
+        }
+
+    def step_tile(self, tile: Tile, carry: Carry) -> Carry:
+        """At most ``chunk_size`` blocks in every lane."""
+        left = self.chunk_size or loop.BLOCKS
+        most = 1 if self.metrics else loop.BLOCKS  # the state is looked at after every block
+        while left > 0 and self.tile_episodes(carry) < self.num_episodes:
+            carry = self._call(tile, carry, min(left, most))
+            left -= most
+        return carry
+
+    def program(self, tile: Tile, carry: Carry, limit: int) -> tuple[Callable, tuple]:
+        """The function that plays at most ``limit`` blocks of a tile, and its arguments."""
+        world, constants, _, words = self.prepare(tile)
+        progress = loop.Progress(
+            state=carry["state"],
+            played=carry["played"],
+            block=carry["block"],
+            wrong=np.zeros(self.width, bool),
+        )
+        numbers = np.float64(self.num_episodes), np.int32(limit)
+        function = partial(loop.advance, self.form, self.rules.feedback)
+        return function, (world, constants, words, *numbers, progress)
+
+    def _call(self, tile: Tile, carry: Carry, limit: int) -> Carry:
+        function, args = self.program(tile, carry, limit)
+        with x64():
+            name = ("blocks", self.form, self.rules.feedback)
+            progress, record, count = self.execute(name, function, args, tile.device)
+            if np.any(progress.wrong):
+                raise self._complaint(tile, progress)
+        played = (np.asarray(x)[: int(count)] for x in record)
+        curve, total = extend(carry["curve"], carry["total"], self.points, *played)
+        state = jax.tree.map(np.asarray, progress.state)
+        measured = self._measure(tile, state)
+        return {
+            "metrics": self._recorded(carry, np.asarray(progress.played), measured),
+            "measured": measured,
+            "state": state,
+            "played": np.asarray(progress.played),
+            "block": np.asarray(progress.block),
+            "total": total,
+            "curve": curve,
+        }
+
+    def _measure(self, tile: Tile, state: Any) -> dict[str, np.ndarray]:
+        """The metrics of a state."""
+        if not self.metrics:
+            return {}
+        _, constants, _, _ = self.prepare(tile)
+        policy, _ = self._next_policies(tile, state)
+        with x64():
+            return self.measure(tile, state, policy, constants, np.float64)
+
+    def _recorded(
+        self, carry: Carry, played: np.ndarray, measured: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Inside a block the state is that before it; where it ends with a point, that after it."""
+        found = {name: values.copy() for name, values in carry["metrics"].items()}
+        for lane in range(self.width if self.metrics else 0):
+            before, after = carry["played"][lane], played[lane]
+            inside = (self.points > before) & (self.points <= after)
+            for name, values in found.items():
+                values[lane, inside] = carry["measured"][name][lane]
+                ends = inside & (self.points == after) & (after < self.num_episodes)
+                values[lane, ends] = measured[name][lane]
+        return found
+
+    def tile_curves(self, carry: Carry) -> np.ndarray:
+        """The curves so far."""
+        ahead = self.points[None] > carry["played"][:, None]
+        return np.where(ahead, np.nan, carry["curve"])
+
+    def _next_policies(self, tile: Tile, state: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The policies that would be played next, [W, H, k+1, A], and their regrets [W]."""
+        blocks, regret = self._next(tile, state)
+        lanes = np.arange(self.width)
+        arm = np.argmax(blocks.episodes > 0, axis=-1)
+        policy = blocks.policy.copy()
+        policy[lanes, blocks.stage] = blocks.rows[lanes, arm]
+        return policy, regret[lanes, arm]
+
+    def _complaint(self, tile: Tile, progress: loop.Progress) -> Exception:
+        """What is wrong with the first wrong block."""
+        blocks, _ = self._next(tile, progress.state)
+        lane = int(np.argmax(progress.wrong))
+        played, block = int(progress.played[lane]), int(progress.block[lane]) + 1
+        return complaint(self.name, played, block, _of_lane(blocks, lane))
+
+    def _next(self, tile: Tile, state: Any) -> Any:
+        """The next blocks of the lanes and the regrets of their arms, numpy leaves [W, ...]."""
+        world, constants, _, _ = self.prepare(tile)
+        with x64():
+            found = self.execute(
+                ("next blocks", self.form),
+                partial(_next, self.form),
+                (world, constants, state),
+                tile.device,
+            )
+        return jax.tree.map(np.asarray, found)
+
+    def tile_episodes(self, carry: Carry) -> int:
+        """Episodes finished in every lane of a tile."""
+        return int(np.min(carry["played"]))
+
+    def tile_result(self, tile: Tile, carry: Carry) -> dict[str, np.ndarray]:
+        """Curves and diagnostics, leaves [W, ...]; what is not yet played has cost nothing."""
+        policy, regret = self._next_policies(tile, carry["state"])
+        ahead = self.points[None] > carry["played"][:, None]
+        found = {
+            **carry["metrics"],
+            "regret": np.where(ahead, carry["total"][:, None], carry["curve"]),
+            "final_gap": regret,
+            "final_policy": one_hot_actions(policy),
+        }
+        with x64():
+            return found | self.reports(tile, self.form.report, carry["state"])
+
+
+def _next(form, world, constants, state):
+    blocks = loop.next_blocks(form, constants, state)
+    return blocks, loop.regrets(world, blocks)
+
+
+def _block_keys(words):
+    """The words of fold_in(key, KEY_ROLE) of every lane."""
+    return fold_in((words[:, 0], words[:, 1]), jnp.full(words.shape[:1], KEY_ROLE, jnp.uint32))
+
+
+def _of_lane(tree: Any, lane: int) -> Any:
+    return jax.tree.map(lambda x: x[lane], tree)

@@ -1,0 +1,185 @@
+"""The episode engine: a loop over episodes, the literal simulation. Every learner runs here.
+
+A tile's W lanes are side by side in the *last* axis of every array while they run, so that all inner loops run over
+contiguous lanes. Episodes are played in *stretches* of a fixed length: the random words of a stretch are made in one
+go before it, and its deterministic policies are checked and evaluated in one go after it. How many episodes a call
+plays is data: the last stretch of a call runs the same compiled body for fewer turns.
+
+The regret of an episode is exact: the expected sum of the gaps Opt_{l,i} - Q*_{l,i}(a) along the policy's path
+(`jaxbandit.planning.regret`), not a sampled return. A call returns the regret of every episode; they are summed in
+float64, in order, so that no total depends on how the episodes were cut into calls.
+
+Every policy is checked where it is used, at no cost: the regret of what is no policy is nan, which the host sees.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandit.engines.episodes.policies import PolicyForm
+from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regret
+from jaxbandit.engines.episodes.simulation import Sizes, simulate
+from jaxbandit.engines.episodes.world import World
+from jaxbandit.feedback import observe
+from jaxbandit.learner import Learner
+from jaxbandit.types import Array
+from jaxbandit.xla.platforms import active
+from jaxbandit.xla.threefry import fold_in, threefry
+
+STRETCH = 32
+
+
+class Lanes(NamedTuple):
+    """What a tile's lanes are, whatever the episode."""
+
+    world: World
+    keys: tuple[Array, Array]
+    """uint32 [W] each: the words of the lanes' keys."""
+    constants: Any
+    """The learner's."""
+
+
+def lane_functions(rules: Learner):
+    """act and update over lanes: as they are for a lanes-last learner, else vmapped over the state's first axis."""
+    if rules.lanes_last:
+        return rules.act, rules.update
+    return jax.vmap(rules.act, (0, 0, 0), -1), jax.vmap(rules.update, (0, -1, -1, 0))
+
+
+def run_chunk(
+    rules: Learner, sizes: Sizes, lanes: Lanes, state: Any, first: Array, count: Array
+) -> tuple[Any, jax.Array, jax.Array, jax.Array]:
+    """``count`` episodes from number ``first`` on: the new state, and the regrets float32 [chunk, W].
+
+    And the policies [H, k+1, (A,) W] that would be played next, with their regrets float32 [W].
+
+    Episode t of a lane uses the words (t, 0), (t, 1), ... of fold_in(key, 0) for the environment and
+    fold_in(fold_in(key, 1), t) for the learner, so any cut into calls gives the same bits. Regrets beyond ``count``
+    mean nothing; the regret of what is no policy is nan. ``rules`` are normalised.
+    """
+    act, update = lane_functions(rules)
+    world, width = lanes.world, lanes.keys[0].shape
+    environment = fold_in(lanes.keys, jnp.zeros_like(lanes.keys[0]))
+    private = learner_keys(lanes.keys)
+    shape = jax.eval_shape(act, state, private, lanes.constants)
+    form = PolicyForm(rules.name, sizes, shape)
+
+    def play(state, t, words):
+        policy = act(state, episode_keys(private, t), lanes.constants)
+        episode = simulate(sizes, world, form.playable(policy), words)
+        seen = observe(rules.feedback, episode, words[-1])
+        return update(state, policy, seen, lanes.constants), policy
+
+    def deterministic(state, times, words, length):
+        """Plays a stretch, then evaluates its policies in one go."""
+
+        def one(e, carry):
+            state, policies = carry
+            state, policy = play(state, times[e], words[e])
+            return state, put(policies, form.packed(policy), e, axis=2)
+
+        H, levels, W = shape.shape
+        blank = jnp.zeros((H, levels, STRETCH, W), form.packed_type)
+        state, policies = repeat(one, length, (state, blank))
+        return state, deterministic_regret(world, policies)
+
+    def randomised(state, times, words, length):
+        """Plays a stretch, evaluating every policy that may be new."""
+
+        def one(e, carry):
+            state, last, regrets = carry
+            fresh = None if rules.renewed is None else rules.renewed(state)
+            state, policy = play(state, times[e], words[e])
+            if fresh is None:
+                last = randomised_regret(world, policy)
+            else:
+                value = partial(randomised_regret, world, policy)
+                last = jax.lax.cond(jnp.any(fresh), value, lambda: last)
+            return state, last, put(regrets, last, e)
+
+        last = jnp.zeros(width, jnp.float32)
+        if rules.renewed is not None:
+            last = randomised_regret(world, act(state, private, lanes.constants))
+        blank = jnp.zeros((STRETCH, *width), jnp.float32)
+        state, _, regrets = repeat(one, length, (state, last, blank))
+        return state, regrets
+
+    def all_randomised(state, times, words, length):
+        """Plays a stretch, then evaluates its policies in one go: in the loop every stage would be a launch."""
+
+        def one(e, carry):
+            state, policies = carry
+            state, policy = play(state, times[e], words[e])
+            return state, put(policies, policy, e, axis=0)
+
+        blank = jnp.zeros((STRETCH, *shape.shape), shape.dtype)
+        state, policies = repeat(one, length, (state, blank))
+        return state, jax.vmap(partial(randomised_regret, world))(policies)
+
+    play_stretch = deterministic
+    if form.randomised:
+        play_stretch = all_randomised if active().straight else randomised
+    # One-bit feedback flips a coin after the episode: the last word is its.
+    num_words = sizes.horizon * (2 if form.randomised else 1) + (rules.feedback == "one-bit")
+
+    def stretch(j, carry):
+        state, regrets = carry
+        start = j * STRETCH
+        times = first + start.astype(jnp.uint32) + jnp.arange(STRETCH, dtype=jnp.uint32)
+        words = episode_words(environment, times, num_words)
+        state, new = play_stretch(state, times, words, jnp.minimum(count - start, STRETCH))
+        return state, jax.lax.dynamic_update_slice(regrets, new, (start, jnp.int32(0)))
+
+    blank = jnp.zeros((active().chunk, *width), jnp.float32)
+    stretches = (count + (STRETCH - 1)) // STRETCH
+    state, regrets = jax.lax.fori_loop(0, stretches, stretch, (state, blank))
+    policy = act(state, episode_keys(private, first + count.astype(jnp.uint32)), lanes.constants)
+    if form.randomised:
+        return state, regrets, policy, randomised_regret(world, policy)
+    return state, regrets, policy, deterministic_regret(world, form.packed(policy)[:, :, None])[0]
+
+
+def repeat(one: Any, length: Array, carry: Any) -> Any:
+    """``one(e, carry)`` for e = 0..length-1, where length is at most a stretch.
+
+    Where a loop whose length is data would ask the host after every turn, all turns of a stretch are taken, and those
+    beyond its length change nothing.
+    """
+    if not active().straight:
+        return jax.lax.fori_loop(0, length, one, carry)
+
+    def turn(e, carry):
+        return jax.tree.map(lambda new, old: jnp.where(e < length, new, old), one(e, carry), carry)
+
+    return jax.lax.fori_loop(0, STRETCH, turn, carry)
+
+
+def put(rows: Array, row: Array, e: Array, axis: int = 0) -> jax.Array:
+    """rows with row e of an axis replaced, in place."""
+    return jax.lax.dynamic_update_index_in_dim(rows, row, e, axis)
+
+
+def learner_keys(keys: tuple[Array, Array]) -> jax.Array:
+    """fold_in(key, 1) of every lane, as typed keys [W]."""
+    high, low = fold_in(keys, jnp.ones_like(keys[0]))
+    return jax.random.wrap_key_data(jnp.stack([high, low], -1), impl="threefry2x32")
+
+
+def episode_keys(private: jax.Array, episode: Array) -> jax.Array:
+    """The learner's keys [W] for an episode."""
+    return jax.vmap(jax.random.fold_in, (0, None))(private, episode)
+
+
+def episode_words(key: tuple[Array, Array], times: Array, count: int) -> jax.Array:
+    """Random words uint32 [episodes, count, W]: word c of episode t is threefry(key, (t, c)), whatever the chunk.
+
+    Only the first word of every block is used: XLA would compute the block again for the second.
+    """
+    shape = (times.size, count, *key[0].shape)
+    counter = jnp.broadcast_to(jnp.arange(count, dtype=jnp.uint32)[None, :, None], shape)
+    time = jnp.broadcast_to(times[:, None, None], shape)
+    return threefry((key[0][None, None], key[1][None, None]), (time, counter))[0]

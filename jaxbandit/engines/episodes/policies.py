@@ -1,0 +1,72 @@
+"""What a learner may play: a table of actions, int [H, k+1, W], or of action probabilities, float [H, k+1, A, W].
+
+Shapes and types are known before anything runs. Values are checked on the device where they are used: an action out of
+range, or probabilities that are negative, nan or do not sum to 1, make the regret of that episode nan (`regrets`), and
+a nan never becomes a result: the host finds the episode and then the place (`explain`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.errors import LearnerError
+from jaxbandit.types import Array
+
+TOLERANCE = 1e-4
+"""Of the sum of probabilities. Float32 sums of up to 1,000 terms below 1 err by less than 1e-4."""
+
+
+class PolicyForm:
+    """The kind of policies that a learner plays on MDPs of one size."""
+
+    def __init__(self, name: str, sizes: Any, policy: Any):
+        """``policy`` is one with lanes last, or its shape: a wrong shape or type is an error at once."""
+        H, k, A = sizes[:3]
+        self.num_actions = A
+        self.randomised = not jnp.issubdtype(policy.dtype, jnp.integer)
+        wanted = (H, k + 1, A) if self.randomised else (H, k + 1)
+        seen = tuple(policy.shape[:-1])
+        if (self.randomised and not jnp.issubdtype(policy.dtype, jnp.floating)) or seen != wanted:
+            raise LearnerError(
+                f"learner {name!r}: act gives {policy.dtype}{list(seen)}; accepted: actions, integers "
+                f"[H, k+1] = {[H, k + 1]}, or probabilities, floats [H, k+1, A] = {[H, k + 1, A]}"
+            )
+        self.packed_type = jnp.int8 if A < 127 else jnp.int32
+
+    def packed(self, policy: Array) -> jax.Array:
+        """Actions in few bytes; those out of range become -1 or A."""
+        return jnp.clip(policy, -1, self.num_actions).astype(self.packed_type)
+
+    def playable(self, policy: Array) -> jax.Array:
+        """What the environment plays: the policy itself if it is one, and something harmless if not."""
+        if self.randomised:
+            return policy
+        return jnp.clip(policy, 0, self.num_actions - 1).astype(jnp.int32)
+
+
+def explain(name: str, policy: np.ndarray, num_actions: int, episode: int) -> LearnerError:
+    """The error for a policy [H, k+1] or [H, k+1, A] that is none, of an episode that counts from 1."""
+    if np.issubdtype(policy.dtype, np.integer):
+        bad = (policy < 0) | (policy >= num_actions)
+        bad[:, 0] = False
+        accepted = f"0..{num_actions - 1}"
+    else:
+        with np.errstate(all="ignore"):
+            bad = ~((policy.min(-1) >= 0) & (np.abs(policy.sum(-1) - 1) <= TOLERANCE))
+        bad[:, 0] = False
+        accepted = f"{num_actions} probabilities >= 0 that sum to 1"
+    if not bad.any():
+        return LearnerError(
+            f"learner {name!r}: the regret of episode {episode} is not a number, though its policy is "
+            "one; accepted: MDPs and learners whose numbers are finite"
+        )
+    stage, level = np.argwhere(bad)[0]
+    what = "action" if policy.ndim == 2 else "probabilities"
+    return LearnerError(
+        f"learner {name!r}, episode {episode}, stage {stage + 1}, level {level}: {what} "
+        f"{np.asarray(policy[stage, level]).tolist()}; accepted: {accepted}"
+    )

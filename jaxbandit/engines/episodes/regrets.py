@@ -1,0 +1,72 @@
+"""Exact regrets of policies: the expected sum of gaps along their paths, by backward induction.
+
+At a state where a policy is none the value is nan, and nan passes through every sum before it, so the regret of a policy
+that is wrong anywhere is nan, whether or not the state is ever visited. (Level 0, where nothing matters, is left out.)
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandit.engines.episodes.policies import TOLERANCE
+from jaxbandit.engines.episodes.world import World
+from jaxbandit.types import Array
+from jaxbandit.xla.platforms import active
+
+
+def deterministic_regret(world: World, policies: Array) -> jax.Array:
+    """Of policies int [H, k+1, E, W], as float32 [E, W]."""
+    width, num_actions = world.gap.shape[1:3]
+
+    def back(tail, i):
+        # Tables are looked up by the stage's number: handed over stage by stage they would be copied.
+        value = jnp.full_like(tail, jnp.nan)
+        for a in range(num_actions):
+            here = world.gap[i, :, a][:, None]
+            for s in range(width):
+                here = here + world.transition[i, :, a, s][:, None] * tail[s][None]
+            value = jnp.where(policies[i, 1:] == a, here, value)
+        return value, None
+
+    horizon = policies.shape[0]
+    tail = jnp.zeros((width, *policies.shape[2:]), jnp.float32)
+    stages = jnp.arange(horizon - 1, -1, -1, dtype=jnp.int32)
+    tail, _ = jax.lax.scan(back, tail, stages, unroll=horizon if active().straight else 1)
+    return _from_start(world, tail)
+
+
+def randomised_regret(world: World, policy: Array) -> jax.Array:
+    """Of a randomised policy float [H, k+1, A, W], as float32 [W]."""
+    width, num_actions = world.gap.shape[1:3]
+
+    def back(tail, x):
+        gap, transition, row = x
+        value = jnp.zeros_like(tail)
+        for a in range(num_actions):
+            here = jnp.broadcast_to(gap[:, a], tail.shape)
+            for s in range(width):
+                here = here + transition[:, a, s] * tail[s][None]
+            value = value + row[:, a] * here
+        shares = [row[:, a] for a in range(num_actions)]
+        low, total = reduce(jnp.minimum, shares), reduce(jnp.add, shares)
+        # Written so that nan is wrong too.
+        right = (low >= 0) & (jnp.abs(total - 1) <= TOLERANCE)
+        return jnp.where(right, value, jnp.nan), None
+
+    tail = jnp.zeros((width, *policy.shape[3:]), jnp.float32)
+    steps = (world.gap, world.transition, policy[:, 1:])
+    unroll = policy.shape[0] if active().straight else 1
+    tail, _ = jax.lax.scan(back, tail, steps, reverse=True, unroll=unroll)
+    return _from_start(world, tail[:, None])[0]
+
+
+def _from_start(world: World, tail: Array) -> jax.Array:
+    """tail[start - 1] for tail [k, E, W]: float32 [E, W]."""
+    value, wrong = tail[0], jnp.isnan(tail[0])
+    for level in range(1, tail.shape[0]):
+        value = jnp.where((world.start == level + 1)[None], tail[level], value)
+        wrong = wrong | jnp.isnan(tail[level])
+    return jnp.where(wrong, jnp.nan, value)

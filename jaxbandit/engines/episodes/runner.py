@@ -1,0 +1,180 @@
+"""Drives the episode engine: chunks of episodes on the devices, sums of regret in float64 on the host."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.engines.episodes import loop
+from jaxbandit.engines.episodes.policies import explain
+from jaxbandit.engines.episodes.world import MOST_OUTCOMES, make_world
+from jaxbandit.engines.measuring import blank
+from jaxbandit.engines.runner import Carry, Runner, Tile, one_hot_actions, to_32_bits
+from jaxbandit.xla.compat import x64
+
+MOST_EPISODES = 2**31 - 1
+
+
+class EpisodeRunner(Runner):
+    """Runs any learner episode by episode, in 32 bits whatever the process-wide setting."""
+
+    engine = "episodes"
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        """See `jaxbandit.engines.make_runner`."""
+        super().__init__(*args, **kwargs)
+        if not 1 <= self.num_episodes <= MOST_EPISODES:
+            raise ValueError(
+                f"num_episodes: {self.num_episodes}; accepted on the episode engine: 1..{MOST_EPISODES} "
+                "(the block engine runs longer horizons)"
+            )
+        outcomes = self.mdps.num_outcomes
+        if outcomes > MOST_OUTCOMES:
+            raise ValueError(
+                f"MDP: {outcomes} outcomes per state and action; accepted on the episode engine: "
+                f"at most {MOST_OUTCOMES}"
+            )
+        self.all_sizes = loop.Sizes(*self.sizes, outcomes)
+        self._lanes: dict[int, loop.Lanes] = {}
+
+    @property
+    def width(self) -> int:
+        """The platform's."""
+        return self.platform.lanes
+
+    @property
+    def bytes_per_lane(self) -> int:
+        """Estimate: the MDP's tables, the learner's state twice, regrets of a call, words and policies of a stretch."""
+        H, k, A, M = self.all_sizes
+        size = self.learner_bytes(self.rules)
+        tables = 4 * H * (k + 1) * A * (3 * M + k + 1)
+        return (
+            tables + 3 * size + 16 * self.platform.chunk + loop.STRETCH * H * (8 + 4 * (k + 1) * A)
+        )
+
+    def _beginnings(self, tile: Tile) -> tuple[Any, Any]:
+        constants, state = to_32_bits(self.name, self.beginnings(tile, self.rules))
+        if self.rules.lanes_last:
+            constants, state = jax.tree.map(
+                lambda x: np.ascontiguousarray(np.moveaxis(x, 0, -1)), (constants, state)
+            )
+        return constants, state
+
+    def lanes(self, tile: Tile) -> loop.Lanes:
+        """What the lanes of a tile are, on its device."""
+        if id(tile) not in self._lanes:
+            constants, _ = self._beginnings(tile)
+            keys = (tile.keys[:, 0], tile.keys[:, 1])
+            found = loop.Lanes(make_world(tile.mdps), keys, constants)
+            with x64(False):
+                self._lanes[id(tile)] = jax.device_put(found, tile.device)
+        return self._lanes[id(tile)]
+
+    def start_tile(self, tile: Tile) -> Carry:
+        """The carry before the first episode."""
+        _, state = self._beginnings(tile)
+        self.check_reports(self.rules.report, state, self.axis)
+        # A wrong first policy is told before anything runs.
+        _, _, policy, _ = self._play(tile, state, 0, 0)
+        return {
+            "episode": np.int64(0),
+            "state": state,
+            "total": np.zeros(self.width),
+            "curve": np.full((self.width, self.points.size), np.nan),
+            "metrics": blank(self._measure(tile, state, policy), self.points.size),
+        }
+
+    def step_tile(self, tile: Tile, carry: Carry) -> Carry:
+        """At most ``chunk_size`` episodes, in calls of a fixed shape."""
+        most = self.chunk_size or self.platform.chunk
+        until = min(int(carry["episode"]) + most, self.num_episodes)
+        while (done := int(carry["episode"])) < until:
+            count = min(until - done, self.platform.chunk)
+            if self.metrics:  # a call ends where the state is looked at
+                due = self.points[np.searchsorted(self.points, done, side="right")]
+                count = min(count, int(due) - done)
+            carry = self._call(tile, carry, count)
+        return carry
+
+    def _call(self, tile: Tile, carry: Carry, count: int) -> Carry:
+        done = int(carry["episode"])
+        state, regrets, policy, _ = self._play(tile, carry["state"], done, count)
+        # Strictly in order, so that the sums do not depend on the calls.
+        sums = np.concatenate([carry["total"][None], regrets])
+        np.cumsum(sums, axis=0, out=sums)
+        curve = carry["curve"].copy()
+        due = np.flatnonzero((self.points > done) & (self.points <= done + count))
+        curve[:, due] = sums[self.points[due] - done].T
+        metrics = dict(carry["metrics"])
+        if self.metrics and due.size and self.points[due[-1]] == done + count:
+            for name, value in self._measure(tile, state, policy).items():
+                metrics[name] = metrics[name].copy()
+                metrics[name][:, due[-1]] = value
+        return {
+            "episode": np.int64(done + count),
+            "state": state,
+            "total": sums[-1],
+            "curve": curve,
+            "metrics": metrics,
+        }
+
+    def _measure(self, tile: Tile, state: Any, policy: np.ndarray) -> dict[str, np.ndarray]:
+        if not self.metrics:
+            return {}
+        with x64(False):
+            constants = self.lanes(tile).constants
+            return self.measure(tile, state, policy, constants, np.float32, self.axis)
+
+    def tile_curves(self, carry: Carry) -> np.ndarray:
+        """The curves so far."""
+        return carry["curve"]
+
+    def _play(self, tile: Tile, state: Any, done: int, count: int) -> tuple[Any, ...]:
+        """``count`` episodes: the state, their regrets [count, W], the next policies (lanes first), their regrets.
+
+        What is no policy has the regret nan: it stops the run.
+        """
+        with x64(False):
+            after, regrets, policy, following = self.execute(
+                ("episodes", self.rules, self.all_sizes),
+                partial(loop.run_chunk, self.rules, self.all_sizes),
+                (self.lanes(tile), state, jnp.uint32(done), jnp.int32(count)),
+                tile.device,
+            )
+        seen = np.asarray(regrets)[:count].astype(np.float64)
+        wrong = np.isnan(seen[:, : tile.used]).any(axis=1)
+        if wrong.any():
+            # Up to the wrong episode again: then its policy is the next one.
+            self._play(tile, state, done, int(np.argmax(wrong)))
+        policies, gap = np.moveaxis(np.asarray(policy), -1, 0), np.asarray(following, np.float64)
+        lanes = np.isnan(gap[: tile.used])
+        if lanes.any():
+            raise explain(self.name, policies[np.argmax(lanes)], self.sizes[2], done + count + 1)
+        return after, seen, policies, gap
+
+    def tile_episodes(self, carry: Carry) -> int:
+        """Episodes finished in every lane."""
+        return int(carry["episode"])
+
+    def tile_result(self, tile: Tile, carry: Carry) -> dict[str, np.ndarray]:
+        """Curves and diagnostics."""
+        done = int(carry["episode"])
+        _, _, policy, gap = self._play(tile, carry["state"], done, 0)
+        actions = policy if np.issubdtype(policy.dtype, np.integer) else one_hot_actions(policy)
+        found = {
+            **carry["metrics"],
+            "regret": carry["curve"],
+            "final_gap": gap,
+            "final_policy": actions.astype(np.float64),
+        }
+        with x64(False):
+            return found | self.reports(tile, self.rules.report, carry["state"], self.axis)
+
+    @property
+    def axis(self) -> int:
+        """Where the state's lanes are."""
+        return -1 if self.rules.lanes_last else 0

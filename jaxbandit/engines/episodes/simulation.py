@@ -1,0 +1,194 @@
+"""One episode in every lane: the environment's side of the loop.
+
+An episode is a chain: the level of a stage decides the outcome, and the outcome the level of the next stage. Every link
+of a chain is a kernel or several, and with few lanes kernels cost more than arithmetic. So the links are cut: where each
+level of each stage *would* lead is looked up for all of them at once, from the same random word, and only then the path
+is followed, by selects. With more than `MOST_LEVELS` levels the chain is followed stage by stage instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, reduce
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandit.engines.episodes.world import MOST_LEVELS, World
+from jaxbandit.feedback import Trajectory
+from jaxbandit.types import Array
+from jaxbandit.xla.barriers import separate
+from jaxbandit.xla.platforms import active
+from jaxbandit.xla.threefry import unit_float32
+
+LINKS = 8
+"""Stages that one kernel follows: it computes every link again for each of those after it."""
+
+
+class Sizes(NamedTuple):
+    """The static sizes."""
+
+    horizon: int
+    width: int
+    num_actions: int
+    num_outcomes: int
+
+
+def simulate(sizes: Sizes, world: World, policy: Array, words: Array) -> Trajectory:
+    """One episode in every lane, from words [H, W] (a randomised policy's actions take another H of them)."""
+    H, k = sizes[:2]
+    if not jnp.issubdtype(policy.dtype, jnp.integer):
+        policy = _draw_actions(policy, words[H : 2 * H])
+    words = words[:H]
+    # Levels first, stages and lanes as one axis: kernels over few lanes alone are not vectorised.
+    flat = jnp.moveaxis(policy, 1, 0).reshape(k + 1, -1)
+    if k < MOST_LEVELS:
+        levels = _cut_chain(sizes, world, flat, words)
+    else:
+        levels = _chain(sizes, world, policy, words)
+    parts = _parts(sizes)
+    actions = parts.chosen(flat, levels.reshape(-1))
+    index = parts.index(world.row.reshape(-1), levels.reshape(-1), actions)
+    entry = _look(world.alias, parts.place(index, words.reshape(-1)))
+    outcome = parts.outcome(index, entry, words.reshape(-1))
+    following = _look(world.next_level, outcome)
+    return Trajectory(
+        levels=levels,
+        actions=actions.reshape(words.shape),
+        rewards=_look(world.reward, outcome).reshape(words.shape),
+        next_levels=following.reshape(words.shape),
+    )
+
+
+def _cut_chain(sizes: Sizes, world: World, policy: Array, words: Array) -> jax.Array:
+    """The levels int32 [H, W] of the path."""
+    H, k = sizes[:2]
+    parts = _parts(sizes)
+    index = parts.everywhere(world.row.reshape(-1), policy[1:], words.reshape(-1))
+    would = parts.side(_look(world.route, index), words.reshape(-1)).reshape(k, H, -1)
+    level, levels = world.start, [world.start[None]]
+    for first in range(0, H - 1, LINKS):
+        part = _follow(first, min(LINKS, H - 1 - first))(would, level)
+        levels.append(part)
+        level = part[-1]
+    return jnp.concatenate(levels)
+
+
+class Parts(NamedTuple):
+    """The kernels of an episode; stages and lanes are one axis [HW]."""
+
+    everywhere: Callable
+    """(row, policy [k, HW], words) -> int32 [k, HW]: the column that is drawn at every level from 1 on."""
+    side: Callable
+    """(entry uint32 [k, HW], words) -> int32 [k, HW]: the level that it leads to."""
+    chosen: Callable
+    """(policy [k+1, HW], levels) -> int32 [HW]: the actions that are played."""
+    index: Callable
+    """(row, levels, actions) -> int32 [HW]: where the tables of their outcomes begin."""
+    place: Callable
+    """(index, words) -> int32 [HW]: the column that is drawn."""
+    outcome: Callable
+    """(index, entry, words) -> int32 [HW]: the outcome."""
+
+
+@cache
+def _parts(sizes: Sizes) -> Parts:
+    _, k, A, M = sizes
+
+    @separate
+    def everywhere(row, policy, words):
+        level = jnp.arange(1, k + 1, dtype=jnp.int32)[:, None]
+        return row[None] + (level * A + policy) * M + _column(words, M)[0][None]
+
+    @separate
+    def side(entry, words):
+        own = _column(words, M)[1][None] < (entry >> jnp.uint32(8))
+        return (jnp.where(own, entry >> jnp.uint32(4), entry) & jnp.uint32(15)).astype(jnp.int32)
+
+    @separate
+    def index(row, levels, actions):
+        return row + (levels * A + actions) * M
+
+    @separate
+    def place(index, words):
+        return index + _column(words, M)[0]
+
+    @separate
+    def outcome(index, entry, words):
+        column, rest = _column(words, M)
+        own = rest < (entry >> jnp.uint32(8))
+        return index + jnp.where(own, column, (entry & jnp.uint32(255)).astype(jnp.int32))
+
+    return Parts(
+        everywhere=everywhere,
+        side=side,
+        chosen=separate(_at_level),
+        index=index,
+        place=place,
+        outcome=outcome,
+    )
+
+
+@cache
+def _follow(first: int, count: int):
+    """The levels [count, W] after stages first, first + 1, ..., where the level before them is known."""
+
+    @separate
+    def follow(would, level):
+        levels = []
+        for i in range(first, first + count):
+            after = jnp.zeros_like(level)  # level 0 leads nowhere else
+            for one in range(would.shape[0]):
+                after = jnp.where(level == one + 1, would[one, i], after)
+            level = after
+            levels.append(level)
+        return jnp.stack(levels)
+
+    return follow
+
+
+def _column(words: Array, num_outcomes: int) -> tuple[jax.Array, jax.Array]:
+    """The column of an alias table that a word picks, and 24 bits that pick its side."""
+    place = (words >> jnp.uint32(8)) * jnp.uint32(num_outcomes)
+    return (place >> jnp.uint32(24)).astype(jnp.int32), place & jnp.uint32(0xFFFFFF)
+
+
+def _chain(sizes: Sizes, world: World, policy: Array, words: Array) -> jax.Array:
+    """The levels int32 [H, W] of the path, stage by stage; policy [H, k+1, W]."""
+    parts = _parts(sizes)
+
+    def step(level, x):
+        row, actions, word = x
+        index = parts.index(row, level, _at_level(actions, level))
+        outcome = parts.outcome(index, _look(world.alias, parts.place(index, word)), word)
+        return _look(world.next_level, outcome), level
+
+    unroll = sizes.horizon if active().straight else 1
+    return jax.lax.scan(step, world.start, (world.row, policy, words), unroll=unroll)[1]
+
+
+def _draw_actions(policy: Array, words: Array) -> jax.Array:
+    """Actions int32 [H, k+1, W] of a randomised policy [H, k+1, A, W]; a stage's levels share its word."""
+    num_actions = policy.shape[2]
+    passed = policy[:, :, 0]
+    # Not jnp.sum, which XLA hands to a library that is slow for a few numbers.
+    total = reduce(jnp.add, [policy[:, :, a] for a in range(num_actions)])
+    target = unit_float32(words)[:, None] * total
+    action = jnp.zeros(passed.shape, jnp.int32)
+    for a in range(1, num_actions):
+        action = action + (target >= passed).astype(jnp.int32)
+        passed = passed + policy[:, :, a]
+    return action
+
+
+def _at_level(row: Array, level: Array) -> jax.Array:
+    """row[level] with levels in front: row [k+1, ..., W], level [..., W]."""
+    value = row[0]
+    for one in range(1, row.shape[0]):
+        value = jnp.where(level == one, row[one], value)
+    return value
+
+
+def _look(table: Array, index: Array) -> jax.Array:
+    return table.at[index].get(mode="promise_in_bounds")

@@ -1,0 +1,16 @@
+"""The errors that a caller may want to catch by name; all others are ValueError, TypeError and
+OSError."""
+
+from __future__ import annotations
+
+
+class CheckpointError(RuntimeError):
+    """The checkpoint cannot be used or written; the message says why and what to do."""
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a sweep; the message says what was saved and how to continue."""
+
+
+class LearnerError(ValueError):
+    """A learner did what no learner may do; the message names it, the episode and the place."""

@@ -1,0 +1,287 @@
+"""Runs an experiment: its sweeps with checkpoints, results on disk, figures, tables.
+
+    OUT/<label>.nc             the results of each sweep
+    OUT/checkpoints/<label>/   what ``resume`` continues, to the same bits; more seeds run only the
+    new ones OUT/<figure>.png .svg .pdf
+    OUT/<table>                tables as they were printed
+
+What a folder holds is never replaced unless told (``overwrite``).
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import textwrap
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jaxbandit.experiment.contract import Arguments, Experiment, Options
+from jaxbandit.experiment.plans import check_resumable, decide, plan
+from jaxbandit.experiment.shards import parse_shard, shard_path
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+
+WIDEST = 150
+"""Columns of a table that is printed."""
+
+
+class Outcome(NamedTuple):
+    """What a run of an experiment leaves."""
+
+    datasets: dict[str, Dataset]
+    """By label; those that were read of other experiments as "name/label"."""
+    tables: dict[str, str]
+    """By file name."""
+    files: list[Path]
+    """Everything that was written."""
+
+
+def run(experiment: Experiment, options: Options | None = None) -> Outcome | None:
+    """Runs the experiment, writes its results, figures and tables, and prints the tables.
+
+    With ``dry_run`` it prints what would run, and returns None.
+
+    Example:
+        >>> from jaxbandit.experiment import load_experiment
+        >>> from jaxbandit.experiment.contract import Options
+        >>> run(load_experiment("applications"), Options(dry_run=True, out="nowhere"))  # doctest: +SKIP
+    """
+    from jaxbandit.results import save
+
+    options = (options or Options()).check()
+    folder = Path(options.out) if options.out is not None else Path("results") / experiment.name
+    plans = plan(experiment, options)
+    if options.dry_run:
+        _print_plans(experiment, plans, folder, options)
+        return None
+    if options.shard is not None:
+        _run_shard(plans, folder, options)
+        return None
+    check_folder(folder, list(plans), options)
+    datasets = read_needed(experiment, options)
+    files = []
+    for number, (label, arguments) in enumerate(plans.items(), 1):
+        decided = decide(label, arguments, datasets)
+        file = folder / f"{label}.nc"
+        _check_seeds(file, decided, options)
+        datasets[label] = _sweep(label, decided, folder, options, f"{number} of {len(plans)}")
+        files.append(save(datasets[label], file, overwrite=True))
+    tables = dict(_tables(experiment, datasets, options))
+    for name, text in tables.items():
+        print(f"\n{for_terminal(text, folder / name)}")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{text}\n", encoding="utf-8")
+        files.append(folder / name)
+    expected = experiment.expect(datasets, options) if experiment.expect is not None else ""
+    if expected:
+        print(f"\n{textwrap.fill(expected, 100)}")
+    files += draw(experiment, datasets, folder, options)
+    print(f"\nwritten to {folder}/: {', '.join(str(file.relative_to(folder)) for file in files)}")
+    return Outcome(datasets, tables, files)
+
+
+def for_terminal(text: str, file: Path) -> str:
+    """The text with notes wrapped, and tables that no terminal is wide enough for left to the
+    file."""
+    parts = []
+    for block in text.split("\n\n"):
+        lines = block.split("\n")
+        if max(map(len, lines)) <= WIDEST:
+            parts.append(block)
+        elif len(lines) == 1:
+            parts.append(textwrap.fill(block, 100))
+        else:
+            parts.append(f"(a wide table: see {file})")
+    return "\n\n".join(parts)
+
+
+def draw(
+    experiment: Experiment, datasets: dict[str, Dataset], folder: Path, options: Options
+) -> list[Path]:
+    """Writes the figures of an experiment whose results are there, and returns the files."""
+    if experiment.figures is None:
+        return []
+    files = []
+    for stem, drawn in experiment.figures(datasets, options).items():
+        files += drawn.save(folder / stem, options.formats)
+    return files
+
+
+def check_folder(folder: Path, labels: list[str], options: Options) -> None:
+    """An error if the folder holds results or an unfinished run and the user did not say what to do
+    then."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(
+            f"out: {folder} is a file; accepted: a folder, which is made if it does not exist"
+        )
+    if options.resume:
+        check_resumable(folder, labels)
+    if options.resume or options.overwrite:
+        return
+    finished = [f"{label}.nc" for label in labels if (folder / f"{label}.nc").exists()]
+    if finished:
+        raise ValueError(
+            f"out: {folder} holds results already ({', '.join(finished)}); give another --out, --resume to "
+            "go on from them (more seeds, figures again) or --overwrite to replace them"
+        )
+    begun = [label for label in labels if (folder / "checkpoints" / label).is_dir()]
+    if begun:
+        raise ValueError(
+            f"out: {folder} holds an unfinished run ({', '.join(begun)}); give --resume to continue it, "
+            "--overwrite to start again, or another --out"
+        )
+
+
+def read_needed(experiment: Experiment, options: Options) -> dict[str, Dataset]:
+    """The results of other experiments that this one reads, as "name/label"."""
+    datasets: dict[str, Dataset] = {}
+    for name in experiment.needs:
+        folder = Path(options.results) / name
+        found = read_folder(folder)
+        if not found:
+            raise ValueError(
+                f"results: {folder} holds no results, which {experiment.name} reads; "
+                f"run first: jaxbandit run {name} --out {shlex.quote(str(folder))}"
+            )
+        datasets |= {f"{name}/{label}": dataset for label, dataset in found.items()}
+    return datasets
+
+
+def read_folder(folder: Path) -> dict[str, Dataset]:
+    """All results of a folder, by label."""
+    from jaxbandit.results import load
+
+    return {file.stem: load(file) for file in sorted(Path(folder).glob("*.nc"))}
+
+
+def join(*datasets: Dataset) -> Dataset:
+    """Sweeps of the same learners over different instances as one; where there are fewer seeds,
+    nan.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> def part(name, seeds):
+        ...     regret = (("learner", "instance", "seed", "episode"), np.ones((1, 1, seeds, 2)))
+        ...     coords = {"learner": ["ExpRef"], "instance": [name], "seed": np.arange(seeds)}
+        ...     return xr.Dataset({"regret": regret}, coords)
+        >>> dict(join(part("I1", 4), part("I2", 2))["regret"].sizes)
+        {'learner': 1, 'instance': 2, 'seed': 4, 'episode': 2}
+    """
+    import xarray
+
+    whole = xarray.concat(
+        datasets, dim="instance", join="outer", data_vars="minimal", coords="minimal", compat="override",
+        combine_attrs="override",
+    )  # fmt: skip
+    words = [name for name, variable in whole.data_vars.items() if variable.dtype.kind == "O"]
+    return whole.assign({name: whole[name].fillna("") for name in words})  # names of padding
+
+
+def final_table(datasets: Mapping[str, Dataset]) -> str:
+    """The final regrets of all sweeps with their intervals, as text."""
+    from jaxbandit import stats
+
+    parts = []
+    for label, dataset in datasets.items():
+        episodes = int(dataset["episode"].values[-1])
+        head = f"{label}: regret after {episodes:,} episodes"
+        parts.append(f"{head}\n{stats.format_table(stats.final_table(dataset))}")
+    return "\n\n".join(parts)
+
+
+def _tables(
+    experiment: Experiment, datasets: dict[str, Dataset], options: Options
+) -> Mapping[str, str]:
+    if experiment.tables is not None:
+        return experiment.tables(datasets, options)
+    return {"final_regret.txt": final_table(datasets)}
+
+
+def _arguments(arguments: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """The arguments of the experiment, with what the user asked for where it does not decide
+    itself."""
+    common = {
+        "seed": options.seed,
+        "devices": options.devices,
+        "max_lanes": options.max_lanes,
+        "progress": {"auto": True, "always": "always", "never": False}[options.progress],
+    }
+    return {**common, **arguments}
+
+
+def _run_shard(plans: Mapping[str, Arguments], folder: Path, options: Options) -> None:
+    """Runs a part of the seeds of every sweep and writes it where `merge` looks for it."""
+    from jaxbandit.results import load, save
+
+    shard = parse_shard(options.shard or "")
+    datasets: dict[str, Any] = {}
+    for number, (label, arguments) in enumerate(plans.items(), 1):
+        merged, file = folder / f"{label}.nc", shard_path(folder, label, shard)
+        if merged.exists():
+            datasets[label] = load(merged)
+            continue
+        if callable(arguments) and len(datasets) < number - 1:
+            print(f"{label} depends on the sweeps before it: merge them, then run the shards again")
+            break
+        if file.exists() and not options.overwrite:
+            print(f"{label}: {file} is there already; --overwrite runs it again")
+            continue
+        decided = dict(decide(label, arguments, datasets)) | {"shard": shard}
+        mark = f"{label}.{shard[0]}-of-{shard[1]}"
+        place = f"{number} of {len(plans)}, shard {shard[0]} of {shard[1]}"
+        print(save(_sweep(mark, decided, folder, options, place), file, overwrite=True))
+
+
+def _sweep(
+    label: str, arguments: Mapping[str, Any], folder: Path, options: Options, place: str
+) -> Dataset:
+    from jaxbandit.sweeps.sweeping import Plan, sweep
+    from jaxbandit.xla.programs import release_memory
+
+    print(f"sweep {place}: {label}", file=sys.stderr)
+    start = time.perf_counter()
+    dataset = sweep(
+        **_arguments(arguments, options),
+        checkpoint=folder / "checkpoints" / label,
+        resume=not options.overwrite,
+        allow_other_bits=options.allow_other_bits,
+    )
+    assert not isinstance(dataset, Plan)
+    release_memory()
+    print(f"sweep {place}: {label} took {time.perf_counter() - start:.1f} s", file=sys.stderr)
+    return dataset
+
+
+def _check_seeds(file: Path, arguments: Mapping[str, Any], options: Options) -> None:
+    """Results are replaced only by the same or more of them (``resume``), or because the user said
+    so."""
+    from jaxbandit.results import load
+
+    if file.exists() and not options.overwrite:
+        held, asked = load(file).sizes["seed"], arguments.get("num_seeds", 0)
+        if held > asked:
+            raise ValueError(
+                f"seeds: {asked}, but {file} holds {held}; accepted: at least as many, or --overwrite"
+            )
+
+
+def _print_plans(
+    experiment: Experiment, plans: Mapping[str, Arguments], folder: Path, options: Options
+) -> None:
+    from jaxbandit.sweeps.sweeping import sweep
+
+    print(f"{experiment.name}: {experiment.summary}")
+    for label, arguments in plans.items():
+        print(f"\n{label}")
+        later = "depends on the results before it"
+        print(
+            later if callable(arguments) else sweep(**_arguments(arguments, options), dry_run=True)
+        )
+    for name in experiment.needs:
+        print(f"\nreads {Path(options.results) / name}")
+    print(f"\nwould write to {folder}/; nothing was run")

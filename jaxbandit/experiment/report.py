@@ -1,0 +1,233 @@
+"""One self-contained HTML page of results: figures, tables, configuration, versions. No script, no
+link.
+
+`make_report` takes a folder of an experiment (as ``jaxbandit run`` leaves it: figures and tables
+are taken as they are) or a single file of results (its regret is plotted and tabulated).
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jaxbandit.tabular import write_table
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; }
+body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc;
+} img { max-width: 100%; display: block; margin: 1rem auto; }
+table { border-collapse: collapse; font-size: 0.88rem; margin: 0.8rem 0; }
+th, td { border: 1px solid #ccc; padding: 0.2rem 0.6rem; text-align: left; vertical-align: top; }
+th { background: #f2f2f2; }
+pre { overflow-x: auto; background: #f7f7f7; padding: 0.8rem; font-size: 0.82rem; }
+.note { color: #595959; font-size: 0.9rem; } details { margin: 0.5rem 0; }
+""".strip()
+
+
+def make_report(
+    results: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Writes the page and returns its path; by default report.html in the folder, or FILE.html
+    beside a file.
+
+    Example:
+        >>> make_report("nowhere")
+        Traceback (most recent call last):
+        ...
+        ValueError: results: nowhere does not exist; accepted: a folder or a .nc file written by jaxbandit run
+    """
+    source = Path(results)
+    datasets = read_results(source)
+    target = Path(out) if out is not None else default_path(source)
+    if target.exists() and not overwrite:
+        raise FileExistsError(
+            f"out: {target} exists; give another --out, or --overwrite to replace it"
+        )
+    if source.is_dir():
+        figures = {file.stem: file.read_bytes() for file in sorted(source.glob("*.png"))}
+        tables = {
+            file.name: file.read_text(encoding="utf-8")
+            for file in sorted([*source.glob("*.md"), *source.glob("*.txt")])
+        }
+    else:
+        figures, tables = {}, {}
+    if not figures and datasets:
+        figures = {label: _picture(dataset) for label, dataset in datasets.items()}
+    if not tables and datasets:
+        tables = {label: _final_regret(dataset) for label, dataset in datasets.items()}
+    title = source.resolve().name if source.is_dir() else source.stem
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_text(page(title, figures, tables, datasets), encoding="utf-8")
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return target
+
+
+def default_path(source: Path) -> Path:
+    """Where the report of a folder or of a file goes."""
+    return source / "report.html" if source.is_dir() else source.with_suffix(".html")
+
+
+def read_results(source: Path) -> dict[str, Dataset]:
+    """The datasets of a folder or of a file, by label; a folder may hold tables alone."""
+    from jaxbandit.results import load
+
+    if not source.exists():
+        raise ValueError(
+            f"results: {source} does not exist; accepted: a folder or a .nc file written by jaxbandit run"
+        )
+    if source.is_file():
+        return {source.stem: load(source)}
+    files = sorted(source.glob("*.nc"))
+    if not files and not list(source.glob("*.md")):
+        raise ValueError(
+            f"results: {source} holds no .nc files; accepted: a folder written by jaxbandit run"
+        )
+    return {file.stem: load(file) for file in files}
+
+
+def page(
+    title: str,
+    figures: Mapping[str, bytes],
+    tables: Mapping[str, str],
+    datasets: Mapping[str, Dataset],
+) -> str:
+    """The page as text.
+
+    Example:
+        >>> "<h1>results &amp; more</h1>" in page("results & more", {}, {"a.md": "| x |\\n|---|\\n| 1 |"}, {})
+        True
+    """
+    body = [f"<h1>{html.escape(title)}</h1>"]
+    if datasets:
+        dates = sorted(
+            str(dataset.attrs.get("created", "unknown")) for dataset in datasets.values()
+        )
+        period = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
+        body.append(f'<p class="note">Results of {html.escape(period)}.</p>')
+    if figures:
+        body.append("<h2>Figures</h2>")
+        body += [image(name, data) for name, data in figures.items()]
+    if tables:
+        body.append("<h2>Tables</h2>")
+        for name, text in tables.items():
+            body.append(f"<h3>{html.escape(Path(name).stem)}</h3>\n{text_to_html(text)}")
+    if datasets:
+        body.append("<h2>Configuration</h2>")
+        body += [_configuration(label, dataset) for label, dataset in datasets.items()]
+        body.append("<h2>Versions</h2>")
+        body.append(_versions(datasets.values()))
+    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title>\n<style>\n{STYLE}\n</style>'
+    inside = "\n".join(body)
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{inside}\n</body>\n</html>\n'
+
+
+def text_to_html(text: str) -> str:
+    """Paragraphs and tables of markdown, or aligned text as it is.
+
+    Example:
+        >>> text_to_html("| a | b |\\n|---|---|\\n| 1 | < |")
+        '<table>\\n<tr><th>a</th><th>b</th></tr>\\n<tr><td>1</td><td>&lt;</td></tr>\\n</table>'
+    """
+    if "\n|--" not in text:
+        return f"<pre>{html.escape(text)}</pre>"
+    parts = []
+    for block in text.strip().split("\n\n"):
+        lines = block.split("\n")
+        if block.startswith("|"):
+            rows = [_row(lines[0], "th"), *(_row(line, "td") for line in lines[2:])]
+            parts.append("\n".join(["<table>", *rows, "</table>"]))
+        else:
+            parts.append(f"<p>{html.escape(' '.join(lines))}</p>")
+    return "\n".join(parts)
+
+
+def _row(line: str, tag: str) -> str:
+    inside = line.strip().removeprefix("|").removesuffix("|")
+    cells = [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", inside)]
+    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def markdown_table(head: list[str], rows: list[list[str]]) -> str:
+    """A markdown table with aligned columns.
+
+    Example:
+        >>> print(markdown_table(["learner", "k = 2"], [["ExpRef", "133"]]))
+        | learner | k = 2 |
+        |---------|-------|
+        | ExpRef  | 133   |
+    """
+    return write_table(head, rows, "markdown")
+
+
+def image(name: str, data: bytes) -> str:
+    """A PNG inside the page."""
+    encoded = base64.b64encode(data).decode("ascii")
+    return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{encoded}">'
+
+
+def _picture(dataset: Dataset) -> bytes:
+    """The regret as PNG."""
+    import io
+
+    from jaxbandit.plotting.curves import plot_regret
+
+    buffer = io.BytesIO()
+    plot_regret(dataset).figure.savefig(buffer, format="png", dpi=150)
+    return buffer.getvalue()
+
+
+def _final_regret(dataset: Dataset) -> str:
+    from jaxbandit import stats
+
+    episodes = int(dataset["episode"].values[-1])
+    return f"regret after {episodes:,} episodes\n{stats.format_table(stats.final_table(dataset))}"
+
+
+def _configuration(label: str, dataset: Dataset) -> str:
+    config = json.loads(dataset.attrs.get("config", "{}"))
+    names = ("num_episodes", "num_seeds", "seed", "devices")
+    short = ", ".join(
+        f"{name} {config[name]:,}" for name in names if isinstance(config.get(name), int)
+    )
+    learners, instances = (
+        ", ".join(map(str, dataset[axis].values)) for axis in ("learner", "instance")
+    )
+    rows = [("learners", learners), ("instances", instances), ("sizes", short)]
+    table = "\n".join(f"<tr><th>{a}</th><td>{html.escape(b)}</td></tr>" for a, b in rows)
+    everything = html.escape(json.dumps(config, indent=1))
+    return (
+        f"<h3>{html.escape(label)}</h3>\n<table>\n{table}\n</table>\n"
+        f"<details><summary>everything</summary>\n<pre>{everything}</pre></details>"
+    )
+
+
+def _versions(datasets: Iterable[Dataset]) -> str:
+    """Versions of the software and the kind of device; normally the same for all sweeps of a
+    folder."""
+    found: dict[str, dict[str, Any]] = {}
+    for dataset in datasets:
+        for name, version in json.loads(dataset.attrs.get("versions", "{}")).items():
+            found.setdefault(name, {})[str(version)] = None
+    lines = ["<table>"]
+    for name, versions in found.items():
+        lines.append(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(', '.join(versions))}</td></tr>"
+        )
+    return "\n".join([*lines, "</table>"])

@@ -1,0 +1,144 @@
+"""Hooks: functions for ``jb.sweep(..., on_chunk=...)``, called on the host between chunks.
+
+A hook gets one argument, ``progress``, with ``progress.episodes`` (episodes done, over all runs),
+``progress.total`` (of how many) and ``progress.dataset()`` (the results so far: what is not there yet is
+nan). What it raises stops the sweep; checkpoints stay. A hook of one's own is a function:
+
+    def show(progress):
+        print(f"{progress.episodes / progress.total:.0%}")
+
+Neither Weights & Biases nor TensorBoard is needed to import this: the run or writer is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxbandit.plotting.curves import plot_regret
+from jaxbandit.stats.intervals import accept
+from jaxbandit.stats.replication import curve_names, families, replicates
+
+EACH = ("band", "seed")
+
+
+class Point(NamedTuple):
+    """A number to log."""
+
+    tag: str
+    """Such as "I1/UCB-VI/mean"."""
+    episode: int
+    value: float
+
+
+def to_wandb(run: Any, each: str = "band") -> Callable[[Any], None]:
+    """Logs new points of all regret curves to a Weights & Biases run, against "episode".
+
+    Args:
+        run: what ``wandb.init()`` returns.
+        each: "band" (mean, low and high over replicates) or "seed" (every run).
+
+    Example:
+        >>> class Run:                                        # wandb.init(project="regret")
+        ...     def log(self, numbers): print(sorted(numbers))
+        >>> hook = to_wandb(Run())                            # jb.sweep(..., on_chunk=hook)
+    """
+    fresh = _fresh_points(each)
+
+    def hook(progress: Any) -> None:
+        together: dict[int, dict[str, float]] = {}
+        for point in fresh(progress.dataset()):
+            together.setdefault(point.episode, {})[point.tag] = point.value
+        for episode, numbers in sorted(together.items()):
+            run.log({"episode": episode, **numbers})
+
+    return hook
+
+
+def to_tensorboard(writer: Any, each: str = "band") -> Callable[[Any], None]:
+    """Writes new points of all regret curves to a TensorBoard ``SummaryWriter``, the episode as step.
+
+    Example:
+        >>> class Writer:                                     # torch.utils.tensorboard.SummaryWriter()
+        ...     def add_scalar(self, tag, value, step): print(tag, step)
+        >>> hook = to_tensorboard(Writer())                   # jb.sweep(..., on_chunk=hook)
+    """
+    fresh = _fresh_points(each)
+
+    def hook(progress: Any) -> None:
+        for point in fresh(progress.dataset()):
+            writer.add_scalar(point.tag, point.value, point.episode)
+
+    return hook
+
+
+def live_plot(show: Callable[[Any], None] | None = None, **look: Any) -> Callable[[Any], None]:
+    """Draws the regret so far between chunks, in place, in a notebook.
+
+    Args:
+        show: what to do with the `Drawn`; by default the notebook's last picture is replaced.
+        look: arguments of `jaxbandit.plot_regret`.
+
+    Example:
+        >>> hook = live_plot(scale="loglog")                  # jb.sweep(..., on_chunk=hook)
+    """
+
+    def hook(progress: Any) -> None:
+        dataset = progress.dataset()
+        there = np.isfinite(dataset["regret"]).any(
+            [d for d in dataset["regret"].dims if d != "episode"]
+        )
+        if bool(there.any()):
+            (show or _show)(plot_regret(dataset.isel(episode=np.flatnonzero(there.values)), **look))
+
+    return hook
+
+
+def _show(drawn: Any) -> None:
+    from IPython.display import clear_output, display
+
+    clear_output(wait=True)
+    display(drawn)
+
+
+def _fresh_points(each: str) -> Callable[[Any], Iterator[Point]]:
+    """The points of a Dataset that earlier ones did not have."""
+    accept("each", each, EACH)
+    seen: dict[str, int] = {}
+
+    def fresh(dataset: Any) -> Iterator[Point]:
+        episodes = dataset["episode"].values
+        for prefix, rows in _curves(dataset, each):
+            complete = np.isfinite(next(iter(rows.values())))
+            count = int(complete.argmin()) if not complete.all() else complete.size
+            for j in range(seen.get(prefix, 0), count):
+                for name, values in rows.items():
+                    if np.isfinite(values[j]):
+                        yield Point(f"{prefix}/{name}", int(episodes[j]), float(values[j]))
+            seen[prefix] = max(count, seen.get(prefix, 0))
+
+    return fresh
+
+
+def _curves(dataset: Any, each: str) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+    """Name -> curves [points]; a band is there once all runs that have begun reached a point."""
+    from jaxbandit.stats.intervals import band
+
+    for family in families(dataset):
+        for label, learner, parameter in curve_names(dataset):
+            prefix = f"{family}/{label}"
+            if each == "band":
+                curves = replicates(dataset, learner, family=family, parameter=parameter)
+                if len(curves):
+                    b = band(curves)
+                    yield prefix, {"mean": b.center, "low": b.low, "high": b.high}
+                continue
+            names = families(dataset)[family]
+            array = dataset["regret"].sel(learner=learner, instance=names)
+            array = array if parameter is None else array.isel(parameter=parameter)
+            runs = array.transpose("instance", "seed", "episode").values
+            for instance, of_one in zip(names, runs, strict=True):
+                for seed, curve in zip(dataset["seed"].values, of_one, strict=True):
+                    yield f"{instance}/{label}/seed {int(seed)}", {"regret": curve}

@@ -1,0 +1,41 @@
+"""The contract: a learner is a NamedTuple of pure functions.
+
+    init(problem, params)           -> state      before the first episode
+    act(state, key)                 -> policy     int [H, k+1], or float [H, k+1, A]
+    update(state, policy, feedback) -> state      exactly the feedback that ``feedback`` names
+
+The state is a tree of arrays. Hyper-parameters are array leaves in ``params``, so a sweep over them
+is a ``vmap`` and compiles once; whatever changes the *program* (a variant, a schedule's length) is
+fixed when the learner is made. A learner is made without the MDP: an engine hands ``init`` the
+`Problem`, which holds the sizes, the number of episodes and, only for a learner that asks for it in
+``needs``, the known order of the actions. What never changes during a run is not state: it comes
+from ``constants(problem, params)``, and ``act`` and ``update`` then take it as their last argument.
+
+Learners that only ever play a fixed randomised policy n times and look at the sum are written in
+*block form* (`BlockForm`) and turned into episodic ones by `from_blocks`; the block engine runs
+them without simulating episodes. Engines and sweeps refuse what breaks the contract
+(`check_contract`, `check_report`), and `jaxbandit.testing.check_learner` tries it out.
+
+`records` holds `Learner` and `BlockForm`, `protocols` the signatures and what engines hand over,
+`constants` what is evaluated on the host, `checks` what is refused. From outside: the names below.
+May import: feedback, `xla`.
+"""
+
+from jaxbandit.learner.checks import COORDINATES, NEEDS, RESERVED, check_contract, check_report
+from jaxbandit.learner.constants import make_constants
+from jaxbandit.learner.protocols import Blocks, Problem
+from jaxbandit.learner.records import BlockForm, Learner, normalised
+
+__all__ = [
+    "COORDINATES",
+    "NEEDS",
+    "RESERVED",
+    "BlockForm",
+    "Blocks",
+    "Learner",
+    "Problem",
+    "check_contract",
+    "check_report",
+    "make_constants",
+    "normalised",
+]

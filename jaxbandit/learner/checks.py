@@ -1,0 +1,132 @@
+"""What of a learner is refused before it runs: declarations and reports that cannot be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.feedback import check_kind
+from jaxbandit.learner.records import BlockForm, Learner
+from jaxbandit.xla.compat import x64
+
+NEEDS = ("rank", "optimal_policy")
+"""What a learner may ask for beyond the sizes and T."""
+COORDINATES = (
+    "learner", "instance", "parameter", "seed", "episode", "phase", "stage", "level", "family",
+    "action", "outcome",
+)  # fmt: skip
+"""Names of a result's axes."""
+RESERVED = (
+    *COORDINATES, "regret", "final_gap", "final_policy", "compile_seconds", "run_seconds",
+    "episodes_per_second", "optimal_value", "optimal_policy", "mdp_prob", "mdp_reward", "mdp_next_level",
+    "mdp_rank", "mdp_start", "action_name", "level_name", "reward_scale", "reward_unit",
+)  # fmt: skip
+"""Names that a result has anyway; a learner's report cannot use them."""
+PHASED = {"phase_end": 1, "active_actions": 3}
+"""Reports that results know, with their number of axes: [phase] and [phase, stage, level]."""
+
+
+def check_contract(learner: Learner) -> Learner:
+    """Returns the learner if what it declares can be meant, else raises ValueError or TypeError.
+
+    Checked without running anything: functions can be called, the feedback and the needs are known,
+    parameters are numbers. Engines and sweeps call this for every learner they get.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> from jaxbandit.learner import check_contract
+        >>> check_contract(jb.make_learner("uniform")._replace(needs=("ranks",)))
+        Traceback (most recent call last):
+        ...
+        ValueError: learner 'uniform': needs: 'ranks'; accepted: rank, optimal_policy
+    """
+    if not isinstance(learner, Learner):
+        raise TypeError(f"learner: {learner!r}; accepted: a Learner (make_learner makes one)")
+    if not isinstance(learner.name, str) or not learner.name:
+        raise ValueError(f"learner: name {learner.name!r}; accepted: a non-empty string")
+
+    def refuse(what: str, value: Any, accepted: str) -> None:
+        raise ValueError(
+            f"learner {learner.name!r}: {what}: {value!r}; accepted: {accepted}"
+        ) from None
+
+    try:
+        check_kind(learner.feedback)
+    except (ValueError, TypeError, AttributeError) as error:
+        accepted = str(error).partition("accepted: ")[2] or "a kind of jaxbandit.feedback"
+        refuse("feedback", learner.feedback, accepted)
+    if not isinstance(learner.needs, tuple | list):
+        refuse("needs", learner.needs, f"a tuple of {', '.join(NEEDS)}")
+    for need in learner.needs:
+        if need not in NEEDS:
+            refuse("needs", need, ", ".join(NEEDS))
+    if learner.params != () and not isinstance(learner.params, Mapping):
+        refuse("params", learner.params, "a dictionary, name -> number or array")
+    for name, value in dict(learner.params).items():
+        if not isinstance(name, str) or name in COORDINATES:
+            refuse("params", name, f"names other than {', '.join(COORDINATES)}")
+        if np.asarray(value).dtype.kind not in "fiu":
+            refuse(f"params: {name}", value, "numbers and arrays of numbers")
+    _check_functions(learner, ("init", "act", "update"), refuse)
+    if learner.blocks is not None:
+        if not isinstance(learner.blocks, BlockForm):
+            refuse("blocks", learner.blocks, "a BlockForm, or None")
+        _check_functions(learner.blocks, ("init", "next_block", "absorb"), refuse)
+    return learner
+
+
+def _check_functions(record: Any, needed: tuple[str, ...], refuse: Any) -> None:
+    """Functions of a Learner or BlockForm can be called; the optional ones may be missing."""
+    optional = ("renewed", "report", "constants", "check", "caption")
+    for field in (*needed, *(name for name in optional if name in record._fields)):
+        value = getattr(record, field)
+        if not callable(value) and (field in needed or value is not None):
+            refuse(field, value, "a function" if field in needed else "a function, or None")
+
+
+def check_report(learner: Learner, state: Any) -> dict[str, Any]:
+    """The names, shapes and dtypes that ``learner.report`` gives for a lane with this state.
+
+    Nothing is computed: ``state`` may be arrays or their shapes (`jax.eval_shape`). Raises
+    ValueError for names that results have anyway and for what is no array of numbers. For the block
+    engine give ``learner._replace(report=learner.blocks.report)`` and the block form's state.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> from jaxbandit.learner import check_report
+        >>> boastful = jb.make_learner("uniform")._replace(report=lambda state: {"regret": 0.0})
+        >>> check_report(boastful, ())
+        Traceback (most recent call last):
+        ...
+        ValueError: learner 'uniform': report: 'regret'; accepted: names other than learner, ...
+    """
+    if learner.report is None:
+        return {}
+
+    def refuse(value: str, accepted: str) -> None:
+        raise ValueError(f"learner {learner.name!r}: report: {value}; accepted: {accepted}")
+
+    try:
+        with x64():
+            found = jax.eval_shape(lambda given: dict(learner.report(given)), state)  # type: ignore[misc]
+    except (TypeError, ValueError) as error:
+        message = str(error).splitlines()[0]
+        raise ValueError(
+            f"learner {learner.name!r}: report: fails for this state ({message}); "
+            "accepted: a function of the state that returns a dictionary, name -> array"
+        ) from error
+    taken = (*RESERVED, *dict(learner.params))
+    for name, value in found.items():
+        if not isinstance(name, str) or not name or name in taken:
+            refuse(repr(name), f"names other than {', '.join(taken)}")
+        dtype = getattr(value, "dtype", None)
+        if dtype is None or not (jnp.issubdtype(dtype, jnp.number) or dtype == np.bool_):
+            refuse(f"{name}: {getattr(value, 'dtype', type(value).__name__)}", "arrays of numbers")
+        axes = PHASED.get(name)
+        if axes is not None and len(value.shape) != axes:
+            refuse(f"{name}: shape {tuple(value.shape)}", f"{axes} axes (a phase's number first)")
+    return found

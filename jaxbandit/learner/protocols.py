@@ -1,0 +1,190 @@
+"""The signatures of a learner's functions, and what engines hand to them: `Problem` and `Blocks`.
+
+`Learner` and `BlockForm` are records of these functions. Arguments go by
+position, so any names will do. Functions are pure: they read their arguments and nothing else that
+changes. With *lanes* (seeds side by side) every array of a ``lanes_last`` learner has further
+trailing axes; all other learners see one lane at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+
+from jaxbandit.types import Array, State
+
+Params = Mapping[str, Array]
+"""Hyper-parameters by name."""
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["num_episodes", "rank", "optimal_policy", "constants"],
+    meta_fields=["horizon", "width", "num_actions"],
+)
+@dataclass(frozen=True)
+class Problem:
+    """All that a learner is told before the first episode.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> problem = jb.Problem(horizon=15, width=2, num_actions=5, num_episodes=2_000_000)
+        >>> (problem.horizon, problem.width + 1)          # the shape of a deterministic policy
+        (15, 3)
+    """
+
+    horizon: int
+    """H, the number of stages (static: it may be used in shapes)."""
+    width: int
+    """k, the number of levels besides level 0 (static)."""
+    num_actions: int
+    """A (static)."""
+    num_episodes: Any
+    """T. In ``constants`` a Python int, exact however large; in ``init``, which engines compile, a
+    float scalar of the engine's precision."""
+    rank: Array | None = None
+    """int32 [H, k+1, A], the order of Assumption 3.2: larger is likelier to stay. Only for learners
+    with "rank" in ``needs``."""
+    optimal_policy: Array | None = None
+    """int32 [H, k+1]; only for learners with "optimal_policy" in ``needs`` (the oracle)."""
+    constants: Any = None
+    """What the learner's ``constants`` returned, for an ``init`` that needs it; None inside
+    ``constants`` itself."""
+
+
+class Blocks(NamedTuple):
+    """Arms to be played one after the other, independent of each other given what is known so far.
+
+    Arm b plays ``episodes[b]`` episodes of the randomised policy ``policy`` with the row of stage
+    ``stage`` replaced by ``rows[b]``. Arms of 0 episodes are skipped. A single policy is one arm
+    whose row repeats the policy's own.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxbandit as jb
+        >>> policy = jnp.full((3, 2, 2), 0.5)             # H = 3, k = 1, A = 2
+        >>> rows = jnp.eye(2)[:, None].repeat(2, axis=1)  # at stage 2 one arm for each action
+        >>> block = jb.Blocks(policy, jnp.int32(1), rows, jnp.asarray([100, 100]))
+        >>> block.rows.shape
+        (2, 2, 2)
+    """
+
+    policy: Array
+    """float [H, k+1, A]: action probabilities, shared by all arms."""
+    stage: Array
+    """int32 []: index 0..H-1 of the stage at which the arms differ."""
+    rows: Array
+    """float [B, k+1, A]: action probabilities of each arm at that stage."""
+    episodes: Array
+    """[B]: whole numbers of episodes. Integers are exact on every engine; a float32 is exact to
+    2^24."""
+
+
+class Init(Protocol):
+    """The state before the first episode: a tree of arrays whose shapes and dtypes never change."""
+
+    def __call__(self, problem: Problem, params: Params, /) -> State:
+        """``problem``: sizes and T; ``params``: the learner's, without lanes. Compiled."""
+
+
+class Act(Protocol):
+    """The policy of the next episode."""
+
+    def __call__(self, state: State, key: Array, /) -> Array:
+        """Int [H, k+1], or a randomised Markov policy float [H, k+1, A]; ``key``: the episode's."""
+
+
+class ActWithConstants(Protocol):
+    """`Act` of a learner with ``constants``."""
+
+    def __call__(self, state: State, key: Array, constants: Any, /) -> Array:
+        """As `Act`."""
+
+
+class Update(Protocol):
+    """The state after an episode."""
+
+    def __call__(self, state: State, policy: Array, feedback: Any, /) -> State:
+        """``policy``: what ``act`` returned; ``feedback``: exactly what ``learner.feedback`` names,
+        see `jaxbandit.feedback`."""
+
+
+class UpdateWithConstants(Protocol):
+    """`Update` of a learner with ``constants``."""
+
+    def __call__(self, state: State, policy: Array, feedback: Any, constants: Any, /) -> State:
+        """As `Update`."""
+
+
+class Constants(Protocol):
+    """What never changes during a run.
+
+    Plain Python on the host, never compiled: once for each instance and parameter setting, in
+    float64 and exact integers (`num_episodes` is a Python int), so numpy is at home here. Engines
+    round reals to their own precision and refuse whole numbers that do not fit theirs.
+    """
+
+    def __call__(self, problem: Problem, params: Params, /) -> Any:
+        """A tree of numbers and arrays; with `lanes_last` they get trailing lanes like the state."""
+
+
+class NextBlock(Protocol):
+    """The arms to play next, at least one of them with some episodes."""
+
+    def __call__(self, state: State, /) -> Blocks:
+        """One lane at a time."""
+
+
+class NextBlockWithConstants(Protocol):
+    """`NextBlock` of a form with ``constants``."""
+
+    def __call__(self, state: State, constants: Any, /) -> Blocks:
+        """As `NextBlock`."""
+
+
+class Absorb(Protocol):
+    """The state after all arms of a block."""
+
+    def __call__(self, state: State, episodes: Array, totals: Array, /) -> State:
+        """``episodes`` [B]: whole numbers, as integers or reals; ``totals`` float [B]: the sum of
+        the total rewards of each arm."""
+
+
+class AbsorbWithConstants(Protocol):
+    """`Absorb` of a form with ``constants``."""
+
+    def __call__(self, state: State, episodes: Array, totals: Array, constants: Any, /) -> State:
+        """As `Absorb`."""
+
+
+class Report(Protocol):
+    """Diagnostics of a run, for results and plots."""
+
+    def __call__(self, state: State, /) -> dict[str, Array]:
+        """Arrays by name, for one lane; called once, after the last episode, with 64-bit types
+        available. Names of results (`jaxbandit.learner.RESERVED`) are refused."""
+
+
+class Renewed(Protocol):
+    """Whether the policy may differ from the last episode's."""
+
+    def __call__(self, state: State, /) -> Array:
+        """bool [], with lanes [*lanes]; false saves the evaluation of the policy."""
+
+
+class Check(Protocol):
+    """Refuses parameter values that the learner cannot mean."""
+
+    def __call__(self, params: Mapping[str, Any], /) -> None:
+        """``params``: all of them, as numbers and numpy arrays of one setting; raises ValueError
+        that names the parameter, its value and what is accepted."""
+
+
+class Caption(Protocol):
+    """Parameter values in a few words, for the learner's repr."""
+
+    def __call__(self, params: Mapping[str, Any], /) -> str:
+        """Such as "preset practical, threshold 0.1"; "" if there is nothing to say."""

@@ -1,0 +1,155 @@
+"""Policy optimisation from the total reward and the visited path (trajectory feedback).
+
+After Lancewicki and Mansour (2025), "Near-optimal regret using policy optimization in online MDPs
+with aggregate bandit feedback". At every state an exponential-weights learner maximises
+
+    U_{l,i}(a) = E[total reward of the episode | level l is visited at stage i and plays a],
+
+which differs from Q_{l,i}(a) by what was collected before stage i, and that does not depend on a.
+After an episode of policy pi with total X, path l_1, ..., l_H and actions a_1, ..., a_H,
+
+    U-hat_{l,i}(a) = (X - b_{l,i}) 1{l_i = l, a_i = a} / (q_i(l) pi_{l,i}(a) + gamma),
+    theta_{l,i} <- theta_{l,i} + eta U-hat_{l,i},   pi = softmax(theta).
+
+q_i(l) is the probability of visiting (l, i), pushed forward through the empirical transitions; with
+the true q and gamma = 0 the mean of U-hat is U - b exactly. eta = c sqrt(ln A / (k A T)) with
+c = ``learning_rate``, and gamma = eta (implicit exploration, Neu 2015). An episode costs O(H k^2 A).
+
+Deviations from the reference, which plays against an adversary: empirical transitions (with one
+imagined visit, spread evenly) in place of optimistic ones and no exploration bonus; b_{l,i}, the
+mean total of the last 100 or so visits of the state, lowers the variance and is independent of the
+action; values are rewards in [0, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.checks import number
+from jaxbandit.feedback import TrajectoryFeedback
+from jaxbandit.learner import Learner, Problem
+from jaxbandit.types import Array
+from jaxbandit.xla.platforms import active
+
+FORGETTING = 0.01
+"""The least weight of the last visit in a state's baseline."""
+
+
+class AggregateState(NamedTuple):
+    """The policy, the transitions seen, and the baselines."""
+
+    theta: Array
+    """float32 [H, k, A]."""
+    visits: Array
+    """int32 [H, k, A]."""
+    moves: Array
+    """int32 [H, k, A, k]: those that went on to level s = 1..k; not known of the last stage."""
+    starts: Array
+    """int32 [k]: how often an episode began at each level."""
+    baseline: Array
+    """float32 [H, k]: b."""
+    rate: Array
+    """float32 []: eta."""
+
+
+def aggregate_po(learning_rate: float = 1.0) -> Learner:
+    """Policy optimisation with ``learning_rate`` times sqrt(ln A / (k A T)).
+
+    Example:
+        >>> aggregate_po(learning_rate=5).feedback
+        'trajectory'
+    """
+    rate = number("learning_rate", learning_rate, low=0, above=True)
+    params = {"learning_rate": np.float32(rate)}
+    return Learner(init, act, update, "trajectory", params, "aggregate-po", check=check)
+
+
+def check(params: Mapping[str, Any]) -> None:
+    """Raises ValueError for a learning rate that is not above 0."""
+    for value in np.ravel(np.asarray(params["learning_rate"])):
+        number("learning_rate", value, low=0, above=True)
+
+
+def init(problem: Problem, params: Any) -> AggregateState:
+    """All actions alike."""
+    H, k, A = problem.horizon, problem.width, problem.num_actions
+    episodes = jnp.asarray(problem.num_episodes, float).astype(jnp.float32)
+    unit = jnp.sqrt(jnp.float32(np.log(max(A, 2)) / (k * A)) / episodes)
+    return AggregateState(
+        theta=jnp.zeros((H, k, A), jnp.float32),
+        visits=jnp.zeros((H, k, A), jnp.int32),
+        moves=jnp.zeros((H, k, A, k), jnp.int32),
+        starts=jnp.zeros(k, jnp.int32),
+        baseline=jnp.zeros((H, k), jnp.float32),
+        rate=jnp.asarray(params["learning_rate"]).astype(jnp.float32) * unit,
+    )
+
+
+def act(state: AggregateState, key: Array) -> Array:
+    """softmax(theta), float32 [H, k+1, A]; level 0 plays action 0."""
+    del key
+    policy = jax.nn.softmax(state.theta, axis=-1)
+    dead = jnp.zeros_like(policy[:, :1]).at[:, :, 0].set(1)
+    return jnp.concatenate([dead, policy], axis=1)
+
+
+def occupancy(policy: Array, transition: Array, start: Array) -> Array:
+    """q_i(l) [H, k] of a policy [H, k, A], transitions [H, k, A, k] and probabilities of the first
+    level [k]."""
+
+    def forward(here, x):
+        policy, transition = x
+        flow = here[:, None] * policy
+        weights = [flow[:, a, None] * transition[:, a] for a in range(flow.shape[1])]
+        spread = reduce(jnp.add, weights)
+        onward = reduce(jnp.add, [spread[level] for level in range(spread.shape[0])])
+        return onward, here
+
+    unroll = policy.shape[0] if active().straight else 1
+    return jax.lax.scan(forward, start, (policy, transition), unroll=unroll)[1]
+
+
+def estimate(
+    policy: Array, visiting: Array, baseline: Array, gamma: Array, feedback: TrajectoryFeedback
+) -> Array:
+    """U-hat [H, k, A] of one episode, from pi [H, k, A], q [H, k] and b [H, k]."""
+    _, width, num_actions = policy.shape
+    here = (
+        jax.nn.one_hot(feedback.levels - 1, width, dtype=policy.dtype)[:, :, None]
+        * jax.nn.one_hot(feedback.actions, num_actions, dtype=policy.dtype)[:, None, :]
+    )
+    gain = feedback.total.astype(policy.dtype) - baseline
+    return here * gain[:, :, None] / (visiting[:, :, None] * policy + gamma)
+
+
+def update(state: AggregateState, policy: Array, feedback: TrajectoryFeedback) -> AggregateState:
+    """A step of ascent at the visited states, and what the path says of the transitions."""
+    _, width, num_actions = state.theta.shape
+    level = jax.nn.one_hot(feedback.levels - 1, width, dtype=jnp.int32)
+    played = jax.nn.one_hot(feedback.actions, num_actions, dtype=jnp.int32)
+    here = level[:, :, None] * played[:, None, :]
+    onward = jnp.concatenate([level[1:], jnp.zeros_like(level[:1])])
+    visits = state.visits + here
+    moves = state.moves + here[..., None] * onward[:, None, None, :]
+    starts = state.starts + level[0]
+    seen = visits.astype(jnp.float32)[..., None]
+    transition = (moves.astype(jnp.float32) + 1 / (width + 1)) / (seen + 1)
+    begun = jnp.maximum(jnp.sum(starts), 1).astype(jnp.float32)
+    visiting = occupancy(policy[:, 1:], transition, starts.astype(jnp.float32) / begun)
+    step = estimate(policy[:, 1:], visiting, state.baseline, state.rate, feedback)
+    times = jnp.maximum(jnp.sum(visits, axis=-1), 1).astype(jnp.float32)
+    weight = jnp.maximum(1 / times, FORGETTING) * level.astype(jnp.float32)
+    total = feedback.total.astype(jnp.float32)
+    return state._replace(
+        theta=state.theta + state.rate * step,
+        visits=visits,
+        moves=moves,
+        starts=starts,
+        baseline=state.baseline + weight * (total - state.baseline),
+    )

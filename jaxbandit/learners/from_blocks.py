@@ -1,0 +1,184 @@
+"""Block learners, episode by episode: the arms are played in order and absorbed when the last one
+is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, reduce
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxbandit.feedback import BanditFeedback
+from jaxbandit.learner import BlockForm, Blocks, Learner, Problem, make_constants, normalised
+from jaxbandit.learner.protocols import Caption, Check
+from jaxbandit.types import Array, State
+from jaxbandit.xla.platforms import active
+
+
+class AdapterState(NamedTuple):
+    """State of a block learner that is run episode by episode (with lanes, every leaf has trailing
+    lane axes)."""
+
+    inner: State
+    blocks: Blocks
+    policy: Array
+    """float [H, k+1, A]: the policy of the current arm."""
+    renewed: Array
+    """bool []: whether this policy is played for the first time."""
+    arm: Array
+    """int32 []: the arm being played."""
+    left: Array
+    """int32 []: episodes of it still to play."""
+    total: Array
+    """float []: sum of its rewards so far."""
+    lost: Array
+    """float []: what rounding dropped from it (compensated summation)."""
+    totals: Array
+    """float [B]: sums of the arms that are complete."""
+
+
+def from_blocks(
+    form: BlockForm,
+    *,
+    name: str,
+    params: Mapping[str, Array],
+    needs: tuple[str, ...] = (),
+    check: Check | None = None,
+    caption: Caption | None = None,
+) -> Learner:
+    """The episodic learner of a block form: plays the arms in order and absorbs them when the last
+    one is complete.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxbandit as jb
+        >>> def next_block(policy):                               # the state is a policy, played for ever
+        ...     return jb.Blocks(policy, jnp.int32(0), policy[:1], jnp.full(1, 100))
+        >>> def init(problem, params):
+        ...     shape = (problem.horizon, problem.width + 1, problem.num_actions)
+        ...     return jnp.full(shape, 1 / problem.num_actions)
+        >>> form = jb.BlockForm(init, next_block, lambda policy, episodes, totals: policy)
+        >>> jb.from_blocks(form, name="shuffle", params={})
+        Learner('shuffle', bandit)
+    """
+    return _adapter(form)._replace(
+        params=params, name=name, needs=needs, check=check, caption=caption
+    )
+
+
+@cache
+def _adapter(form: BlockForm) -> Learner:
+    """The functions of `from_blocks`, made once per form so that learners of one program share
+    compilations."""
+    plain = normalised(form)
+
+    def enter(inner: State, blocks: Blocks, totals: Array, arm: Array) -> AdapterState:
+        """Starts an arm."""
+        here = jnp.arange(blocks.policy.shape[0], dtype=jnp.int32) == blocks.stage
+        zero = jnp.zeros((), totals.dtype)
+        return AdapterState(
+            inner=inner,
+            blocks=blocks,
+            policy=jnp.where(here[:, None, None], _pick(blocks.rows, arm)[None], blocks.policy),
+            renewed=jnp.bool_(True),
+            arm=arm,
+            left=_pick(blocks.episodes, arm).astype(jnp.int32),
+            total=zero,
+            lost=zero,
+            totals=totals,
+        )
+
+    def begin(inner: State, constants: Any) -> AdapterState:
+        """Starts the first arm of the next block."""
+        blocks = plain.next_block(inner, constants)
+        _, levels, num_actions = blocks.policy.shape
+        (count,) = blocks.episodes.shape
+        chex.assert_shape([blocks.stage, blocks.rows], [(), (count, levels, num_actions)])
+        totals = jnp.zeros(count, blocks.policy.dtype)
+        return enter(inner, blocks, totals, _first(blocks.episodes > 0))
+
+    def turn(state: AdapterState, constants: Any) -> AdapterState:
+        """After an arm's last episode: the next arm, or the next block. Other lanes stay as they
+        are."""
+        arms = jnp.arange(state.totals.shape[0], dtype=jnp.int32)
+        totals = jnp.where(arms == state.arm, state.total, state.totals)
+        waiting = (state.blocks.episodes > 0) & (arms > state.arm)
+        along = enter(state.inner, state.blocks, totals, _first(waiting))
+        more = jnp.any(waiting) if active().branches else reduce(jnp.logical_or, list(waiting))
+        inner = plain.absorb(state.inner, state.blocks.episodes, totals, constants)
+        onward = begin(inner, constants)
+        moved = jax.tree.map(lambda x, y: jnp.where(more, x, y), along, onward)
+        return jax.tree.map(lambda x, y: jnp.where(state.left == 0, x, y), moved, state)
+
+    def init(problem: Problem, params: Any) -> AdapterState:
+        constants = problem.constants
+        if constants is None:  # called by hand, not by an engine
+            constants = make_constants(form, problem, params)
+        return begin(form.init(problem, params), constants)
+
+    def act(state: AdapterState, key: Array, constants: Any) -> Array:
+        del key, constants
+        return state.policy
+
+    def update(
+        state: AdapterState, policy: Array, feedback: BanditFeedback, constants: Any
+    ) -> AdapterState:
+        del policy
+        chex.assert_equal_shape([feedback.total, state.total])
+        term = feedback.total - state.lost
+        total = state.total + term
+        left = state.left - 1
+        lost = (total - state.total) - term
+        state = state._replace(
+            total=total, lost=lost, left=left, renewed=jnp.zeros_like(state.renewed)
+        )
+        move = turn
+        for _ in left.shape:
+            move = jax.vmap(move, in_axes=-1, out_axes=-1)
+        if not active().branches:
+            return move(state, constants)
+        # With lanes this is a real branch: arms are long, so most episodes end no arm in any lane.
+        return jax.lax.cond(jnp.any(left == 0), move, lambda state, _: state, state, constants)
+
+    def renewed(state: AdapterState) -> Array:
+        return state.renewed
+
+    def report(state: AdapterState) -> dict[str, Array]:
+        return {} if form.report is None else form.report(state.inner)
+
+    return Learner(
+        init=init,
+        act=act,
+        update=update,
+        blocks=form,
+        lanes_last=True,
+        renewed=renewed,
+        report=report,
+        constants=plain.constants,
+    )
+
+
+# Where nothing branches this runs every episode: written out entry by entry it is one with what stands around it, while a
+# gather or a reduction is a kernel of its own.
+
+
+def _pick(rows: Array, arm: Array) -> Array:
+    """rows[arm]."""
+    if active().branches:
+        return rows[arm]
+    found = rows[0]
+    for b in range(1, rows.shape[0]):
+        found = jnp.where(arm == b, rows[b], found)
+    return found
+
+
+def _first(wanted: Array) -> Array:
+    """The first arm that is wanted, int32; 0 if none is."""
+    if active().branches:
+        return jnp.argmax(wanted).astype(jnp.int32)
+    found = jnp.int32(0)
+    for b in reversed(range(wanted.shape[0])):
+        found = jnp.where(wanted[b], jnp.int32(b), found)
+    return found

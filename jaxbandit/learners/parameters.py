@@ -1,0 +1,126 @@
+"""Checks of the learners' parameters: `Learner.check` of each, which constructors and `grid` call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxbandit.checks import number
+from jaxbandit.learners.expref import MAX_PHASES
+
+UNSET = {"threshold": np.nan, "last_epsilon": np.nan, "num_phases": np.inf}
+"""Values that stand for "as in the paper" and "no limit"."""
+
+
+def epsilon_table(epsilons: Any) -> np.ndarray:
+    """A schedule of accuracies as float64 [MAX_PHASES]: an array, or a function of the phase's
+    number such as an optax schedule; padded with 0, which ends it.
+
+    Example:
+        >>> epsilon_table([0.5, 0.25])[:3].tolist()
+        [0.5, 0.25, 0.0]
+    """
+    accepted = f"1..{MAX_PHASES} numbers in (0, 1], or a callable giving them"
+    values = [epsilons(r) for r in range(MAX_PHASES)] if callable(epsilons) else epsilons
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"epsilons: {values!r}; accepted: {accepted}") from error
+    good = array.ndim == 1 and 1 <= array.size <= MAX_PHASES
+    if not good or not np.all((array > 0) & (array <= 1)):
+        raise ValueError(f"epsilons: {array}; accepted: {accepted}")
+    return np.pad(array, (0, MAX_PHASES - array.size))
+
+
+def check_schedule(params: Mapping[str, Any]) -> None:
+    """Refuses parameters that ExpRef and OrderedExpRef cannot mean (`Learner.check` of both).
+
+    Example:
+        >>> check_schedule({"episodes_scale": -1.0})
+        Traceback (most recent call last):
+        ...
+        ValueError: episodes_scale: -1.0; accepted: a finite number > 0
+    """
+    for name, value in params.items():
+        if name == "epsilons":
+            array = np.asarray(value, np.float64)
+            count = int(np.argmin(array > 0)) if np.any(array <= 0) else array.size
+            if not np.all(np.isnan(array)):
+                epsilon_table(array[: max(count, 1)])
+        elif name not in UNSET or not np.array_equal(value, UNSET[name], equal_nan=True):
+            check_schedule_value(name, value)
+
+
+def check_schedule_value(name: str, value: Any) -> None:
+    """Refuses a value of one parameter of ExpRef and OrderedExpRef.
+
+    Example:
+        >>> check_schedule_value("num_phases", 2.5)
+        Traceback (most recent call last):
+        ...
+        ValueError: num_phases: 2.5; accepted: whole numbers, 1..32
+    """
+    if name == "num_phases":
+        whole = np.ndim(value) == 0 and not isinstance(value, str | bytes | bool)
+        if not (whole and value in range(1, MAX_PHASES + 1)):
+            raise ValueError(f"num_phases: {value}; accepted: whole numbers, 1..{MAX_PHASES}")
+        return
+    number(name, value, low=0, above=True, high=1 if name == "ratio" else np.inf)
+    if name == "ratio" and float(value) == 1:
+        raise ValueError(f"ratio: {value!r}; accepted: a number > 0 and < 1")
+
+
+def check_bonus(params: Mapping[str, Any]) -> None:
+    """Refuses parameters that UCB-VI cannot mean (its `Learner.check`).
+
+    Example:
+        >>> check_bonus({"bonus_scale": float("nan")})
+        Traceback (most recent call last):
+        ...
+        ValueError: bonus_scale: nan; accepted: a finite number >= 0
+    """
+    number("bonus_scale", params["bonus_scale"], low=0)
+
+
+def check_gradient(params: Mapping[str, Any]) -> None:
+    """Refuses parameters that policy gradient cannot mean (its `Learner.check`).
+
+    Example:
+        >>> check_gradient({"baseline_decay": 1.0})
+        Traceback (most recent call last):
+        ...
+        ValueError: baseline_decay: 1.0; accepted: a number >= 0 and < 1
+    """
+    if number("baseline_decay", params["baseline_decay"], low=0, high=1) == 1:
+        given = params["baseline_decay"]
+        raise ValueError(f"baseline_decay: {given!r}; accepted: a number >= 0 and < 1")
+    if "learning_rate" in params:
+        number("learning_rate", params["learning_rate"], low=0, above=True)
+
+
+def check_policy(params: Mapping[str, Any]) -> None:
+    """Refuses tables that are no policy (`Learner.check` of ``fixed``).
+
+    Example:
+        >>> check_policy({"policy": [[0, -1]]})
+        Traceback (most recent call last):
+        ...
+        ValueError: policy: [[0, -1]]; accepted: actions >= 0, at least one stage and level
+    """
+    table = np.asarray(params["policy"])
+    kind, shown = table.dtype.kind, str(table.tolist())
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    if kind in "iu" and table.ndim == 2:
+        if table.size == 0 or table.min() < 0 or table.max() > 2**31 - 1:
+            accepted = "actions >= 0, at least one stage and level"
+            raise ValueError(f"policy: {shown}; accepted: {accepted}")
+    elif kind == "f" and table.ndim == 3:
+        sums = table.sum(axis=-1, dtype=np.float64)
+        if table.size == 0 or not (table >= 0).all() or not (np.abs(sums - 1) <= 1e-5).all():
+            accepted = "action probabilities >= 0 that sum to 1"
+            raise ValueError(f"policy: {shown}; accepted: {accepted}")
+    else:
+        accepted = "integers [H, k+1] or floats [H, k+1, A]"
+        raise ValueError(f"policy: {table.dtype} of shape {table.shape}; accepted: {accepted}")

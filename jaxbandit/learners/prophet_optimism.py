@@ -1,0 +1,165 @@
+"""Optimism with the structure of the prophet problem known: what structure buys (semi-bandit).
+
+After Agarwal, Ghuge and Nagarajan (2024), "Semi-bandit learning for monotone stochastic
+optimization". The learner knows that stage i offers an item of unknown value X_i, independent of
+everything else, from the known support v_{i,1} < ... < v_{i,A}, that action a takes it iff X_i >
+v_{i,a}, and that values are paid as v / (k scale). It sees X_i if the item was taken and else only
+that X_i <= v_{i,a}; all levels share what is seen.
+
+The law of X_i is learned from the top: h_j = Pr(X_i = v_j | X_i <= v_j) has an unbiased estimate
+D_j / N_j, with N_j the number of episodes that would have shown X_i = v_j (an action below j) and
+in which X_i <= v_j, and D_j those in which it was v_j. Each is raised to
+
+    min(1, D_j / N_j + c sqrt(L / N_j)),     1 where N_j = 0,     L = ln(5 A H T / delta), delta = 1/T,
+
+which makes X_i larger in the stochastic order; the value of the prophet problem is monotone in it.
+Planning in the raised law is therefore optimistic. c is ``bonus_scale``.
+
+Deviations from the reference: the band is put on the conditional probabilities of a law seen from
+above rather than on its distribution function, because which values are shown depends on the action;
+re-planning happens in every episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.checks import number
+from jaxbandit.feedback import SemiBanditFeedback
+from jaxbandit.learner import Learner, Problem
+from jaxbandit.types import Array
+from jaxbandit.xla.platforms import active
+
+
+class OptimismState(NamedTuple):
+    """What was seen of the laws, and the policy planned from it."""
+
+    trials: Array
+    """int32 [H, A]: N_j."""
+    found: Array
+    """int32 [H, A]: D_j."""
+    policy: Array
+    """int32 [H, k+1]."""
+    bonus: Array
+    """float32 []: c sqrt(L)."""
+    pays: Array
+    """float32 [H, A]: what taking v_j pays."""
+
+
+def prophet_optimism(values: Any, value_scale: float = 1.0, bonus_scale: float = 1.0) -> Learner:
+    """Plans with the empirical law of every stage, shifted up by its confidence band.
+
+    Args:
+        values: [H, A], the support of every stage, increasing along the last axis: the ``values``
+            of ``make_instance("prophet", ...)``.
+        value_scale: a taken item of value v pays v / (k value_scale): that of the instance.
+        bonus_scale: c >= 0.
+
+    Example:
+        >>> prophet_optimism(values=[[0, 0.5, 1], [0, 0.5, 1]]).feedback
+        'semi-bandit'
+    """
+    scale = number("value_scale", value_scale, low=0, above=True)
+    params = {
+        "bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0)),
+        "values": np.asarray(np.asarray(values, np.float64) / scale, np.float32),
+    }
+    check(params)
+    return Learner(init, act, update, "semi-bandit", params, "prophet-optimism", check=check)
+
+
+def check(params: Mapping[str, Any]) -> None:
+    """Raises ValueError for a bonus scale below 0 or values that are no supports."""
+    for value in np.ravel(np.asarray(params["bonus_scale"])):
+        number("bonus_scale", value, low=0)
+    table = np.asarray(params["values"])
+    if table.ndim < 2 or not np.isfinite(table).all() or (np.diff(table, axis=-1) < 0).any():
+        raise ValueError(
+            f"values: {table.tolist()}; accepted: finite [H, A], increasing along the last axis"
+        )
+
+
+def init(problem: Problem, params: Any) -> OptimismState:
+    """Nothing is known: every stage surely has its largest value."""
+    shape = (problem.horizon, problem.num_actions)
+    values = jnp.asarray(params["values"]).astype(jnp.float32)
+    if values.shape != shape:
+        raise ValueError(f"values: {list(values.shape)}; accepted: {list(shape)} in this MDP")
+    episodes = jnp.asarray(problem.num_episodes, float).astype(jnp.float32)
+    log_term = jnp.float32(np.log(5 * np.prod(shape))) + 2 * jnp.log(episodes)
+    scale = jnp.asarray(params["bonus_scale"]).astype(jnp.float32)
+    zeros = jnp.zeros(shape, jnp.int32)
+    policy = jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
+    return _planned(
+        OptimismState(zeros, zeros, policy, scale * jnp.sqrt(log_term), values / problem.width)
+    )
+
+
+def act(state: OptimismState, key: Array) -> Array:
+    """The optimal policy of the raised laws, int32 [H, k+1]."""
+    del key
+    return state.policy
+
+
+def update(state: OptimismState, policy: Array, feedback: SemiBanditFeedback) -> OptimismState:
+    """What the episode shows of every stage's law, and a new plan."""
+    del policy
+    num_values = state.pays.shape[1]
+    index = jnp.arange(num_values, dtype=jnp.int32)[None]
+    threshold = jnp.take_along_axis(state.pays, feedback.actions[:, None], axis=1)
+    live = (feedback.levels > 0)[:, None]
+    taken = (feedback.next_levels < feedback.levels)[:, None]
+    paid = feedback.rewards.astype(jnp.float32)[:, None]
+    seen = jnp.argmin(jnp.abs(state.pays - paid), axis=1).astype(jnp.int32)[:, None]
+    shown = live & (state.pays > threshold)
+    trials = state.trials + (shown & (~taken | (index >= seen))).astype(jnp.int32)
+    found = state.found + (shown & taken & (index == seen)).astype(jnp.int32)
+    return _planned(state._replace(trials=trials, found=found))
+
+
+def raised_law(state: OptimismState) -> Array:
+    """Probabilities [H, A] of the values, optimistic."""
+    trials = jnp.maximum(state.trials, 1).astype(jnp.float32)
+    share = state.found.astype(jnp.float32) / trials + state.bonus / jnp.sqrt(trials)
+    share = jnp.where(state.trials == 0, 1, jnp.minimum(share, 1))
+    share = share.at[:, 0].set(1)  # what is not above the smallest value is the smallest value
+    # Pr(X = v_j) = h_j (1 - h_{j+1}) ... (1 - h_A).
+    below = jnp.ones_like(share[:, 0])
+    law = []
+    for j in range(share.shape[1] - 1, -1, -1):
+        law.append(below * share[:, j])
+        below = below * (1 - share[:, j])
+    return jnp.stack(law[::-1], axis=1)
+
+
+def action_values(law: Array, pays: Array, width: int) -> Array:
+    """Q [H, k+1, A] of the prophet problem with that law [H, A] and those payments [H, A]."""
+    num_values = pays.shape[1]
+
+    def back(tail, x):
+        law, pays = x
+        lower = jnp.concatenate([tail[:1], tail[:-1]])
+        q = []
+        for a in range(num_values):
+            terms = [
+                law[j] * jnp.where(pays[j] > pays[a], pays[j] + lower, tail)
+                for j in range(num_values)
+            ]
+            q.append(reduce(jnp.add, terms))
+        table = jnp.stack(q, axis=-1).at[0].set(0)  # level 0: no capacity
+        return jnp.max(table, axis=-1), table
+
+    unroll = pays.shape[0] if active().straight else 1
+    tail = jnp.zeros(width + 1, pays.dtype)
+    return jax.lax.scan(back, tail, (law, pays), reverse=True, unroll=unroll)[1]
+
+
+def _planned(state: OptimismState) -> OptimismState:
+    q = action_values(raised_law(state), state.pays, state.policy.shape[1] - 1)
+    return state._replace(policy=jnp.argmax(q, axis=-1).astype(jnp.int32))

@@ -1,0 +1,116 @@
+"""Posterior sampling (PSRL; Osband, Russo and Van Roy 2013), stage-dependent, semi-bandit feedback.
+
+Before every episode a model is drawn from the posterior and its optimal policy is played. At each
+stage, level and action, after N visits of which N_s led to level s (0..k) and whose rewards add up
+to S,
+
+    next level   ~ Dirichlet(1 / (k+1) + c N_0, ..., 1 / (k+1) + c N_k),
+    mean reward  ~ Beta(1/2 + c S, 1/2 + c (N - S)),
+
+independently. c is ``concentration``: 1 is the posterior, a larger c a narrower distribution (rewards
+in [0, 1] vary less than the coin flips that the Beta posterior stands for).
+
+Deviations from the reference: values are clipped at 1, the largest total there is; reward and next
+level are given independent posteriors although they are drawn jointly, which leaves the mean of
+every value right; gamma variates are Marsaglia and Tsang's (2000) with one rejection at most: the
+second proposal is kept as it is, which concerns one draw in twenty at most, so draws are nearly but
+not exactly gamma.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.checks import number
+from jaxbandit.feedback import SemiBanditFeedback
+from jaxbandit.learner import Learner, Problem
+from jaxbandit.learners.model import Model, empty, greedy, plan, record
+from jaxbandit.types import Array
+
+
+class PSRLState(NamedTuple):
+    """What was seen, and the scale of the posterior."""
+
+    model: Model
+    concentration: Array
+    """float32 []: c."""
+
+
+def psrl(concentration: float = 1.0) -> Learner:
+    """Posterior sampling with ``concentration`` times the counts.
+
+    Example:
+        >>> psrl().feedback
+        'semi-bandit'
+    """
+    params = {"concentration": np.float32(number("concentration", concentration, low=0))}
+    return Learner(init, act, update, "semi-bandit", params, "psrl", check=check)
+
+
+def check(params: Mapping[str, Any]) -> None:
+    """Raises ValueError for a concentration below 0."""
+    for value in np.ravel(np.asarray(params["concentration"])):
+        number("concentration", value, low=0)
+
+
+def init(problem: Problem, params: Any) -> PSRLState:
+    """Nothing is known."""
+    return PSRLState(empty(problem), jnp.asarray(params["concentration"]).astype(jnp.float32))
+
+
+def act(state: PSRLState, key: Array) -> Array:
+    """The optimal policy of a drawn model, int32 [H, k+1]."""
+    return greedy(plan(*draw_model(state, key)))
+
+
+def update(state: PSRLState, policy: Array, feedback: SemiBanditFeedback) -> PSRLState:
+    """One more episode."""
+    del policy
+    return state._replace(model=record(state.model, feedback))
+
+
+def draw_model(state: PSRLState, key: Array) -> tuple[Array, Array]:
+    """Mean rewards [H, k, A] and probabilities [H, k, A, k] of the levels 1..k, drawn from the
+    posterior."""
+    model, scale = state.model, state.concentration
+    width = model.visits.shape[1]
+    seen = model.visits.astype(jnp.float32)
+    moves = model.moves.astype(jnp.float32)
+    gone = seen[..., None] - jnp.sum(moves, axis=-1, keepdims=True)
+    reward = jnp.clip(model.reward, 0, seen)[..., None]
+    shapes = jnp.concatenate(
+        [
+            scale * jnp.concatenate([gone, moves], axis=-1) + 1 / (width + 1),
+            scale * jnp.concatenate([reward, seen[..., None] - reward], axis=-1) + 0.5,
+        ],
+        axis=-1,
+    )
+    drawn = gamma(key, shapes)
+    levels, pays = drawn[..., : width + 1], drawn[..., width + 1 :]
+    transition = levels[..., 1:] / jnp.sum(levels, axis=-1, keepdims=True)
+    return pays[..., 0] / jnp.sum(pays, axis=-1), transition
+
+
+def gamma(key: Array, shape: Array) -> Array:
+    """Gamma variates of unit scale and of these ``shape`` parameters > 0, in float32.
+
+    Marsaglia and Tsang's proposal is (nearly) normal in the cube root and rejected with probability
+    below 0.05; shapes are raised by 1 and brought back by a power of a uniform.
+    """
+    normals, coin, root = jax.random.split(key, 3)
+    d = shape + 2 / 3
+    x = jax.random.normal(normals, (2, *shape.shape), jnp.float32)
+    cube = (1 + x / (3 * jnp.sqrt(d))[None]) ** 3
+    good = cube > 0
+    v = jnp.where(good, cube, 1)
+    bound = 0.5 * x**2 + d[None] * (1 - v + jnp.log(v))
+    tiny = jnp.finfo(jnp.float32).tiny
+    u = jax.random.uniform(coin, shape.shape, jnp.float32, minval=tiny)
+    kept = jnp.where(good[0] & (jnp.log(u) < bound[0]), v[0], v[1])
+    lowered = jax.random.uniform(root, shape.shape, jnp.float32, minval=tiny) ** (1 / shape)
+    return jnp.maximum(d * kept * lowered, tiny)

@@ -1,0 +1,95 @@
+"""Optimistic Q-learning (Jin, Allen-Zhu, Bubeck and Jordan 2018, Algorithm 1), semi-bandit feedback.
+
+No model is kept. After the n-th visit of level l of stage i with action a, which paid r and led to
+level s,
+
+    Q_{l,i}(a) <- (1 - alpha) Q_{l,i}(a) + alpha (r + V_{s,i+1} + b),
+    alpha = (H + 1) / (H + n),   b = c sqrt(H L / n),   V = min(1, max_a Q(a)),
+
+from Q = 1; V is 0 at level 0 and after stage H. L = ln(k A H T / delta) with delta = 1/T, and c is
+``bonus_scale``.
+
+Deviations from the reference: totals lie in [0, 1] instead of [0, H], so the bonus is divided by H;
+rewards are random; H T is the number of steps. The updates of an episode read the values from before
+it, as in the reference, where stage i+1 is updated after stage i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.checks import number
+from jaxbandit.feedback import SemiBanditFeedback
+from jaxbandit.learner import Learner, Problem
+from jaxbandit.learners.model import greedy
+from jaxbandit.types import Array
+
+
+class QState(NamedTuple):
+    """Values and visits."""
+
+    q: Array
+    """float32 [H, k, A]."""
+    visits: Array
+    """int32 [H, k, A]."""
+    bonus: Array
+    """float32 []: c sqrt(H L)."""
+
+
+def q_learning(bonus_scale: float = 1.0) -> Learner:
+    """Q-learning with ``bonus_scale`` times the Hoeffding bonus.
+
+    Example:
+        >>> q_learning(bonus_scale=0.1).feedback
+        'semi-bandit'
+    """
+    params = {"bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0))}
+    return Learner(init, act, update, "semi-bandit", params, "q-learning", check=check)
+
+
+def check(params: Mapping[str, Any]) -> None:
+    """Raises ValueError for a bonus scale below 0."""
+    for value in np.ravel(np.asarray(params["bonus_scale"])):
+        number("bonus_scale", value, low=0)
+
+
+def init(problem: Problem, params: Any) -> QState:
+    """Every Q is 1."""
+    shape = (problem.horizon, problem.width, problem.num_actions)
+    episodes = jnp.asarray(problem.num_episodes, float).astype(jnp.float32)
+    log_term = jnp.float32(np.log(np.prod(shape))) + 2 * jnp.log(episodes)
+    scale = jnp.asarray(params["bonus_scale"]).astype(jnp.float32)
+    bonus = scale * jnp.sqrt(problem.horizon * log_term)
+    return QState(jnp.ones(shape, jnp.float32), jnp.zeros(shape, jnp.int32), bonus)
+
+
+def act(state: QState, key: Array) -> Array:
+    """The greedy policy, int32 [H, k+1]."""
+    del key
+    return greedy(state.q)
+
+
+def update(state: QState, policy: Array, feedback: SemiBanditFeedback) -> QState:
+    """One step of every Q on the path."""
+    del policy
+    H, width, num_actions = state.q.shape
+    here = (
+        jax.nn.one_hot(feedback.levels - 1, width, dtype=jnp.int32)[:, :, None]
+        * jax.nn.one_hot(feedback.actions, num_actions, dtype=jnp.int32)[:, None, :]
+    )
+    visits = state.visits + here
+    n = jnp.maximum(visits, 1).astype(jnp.float32)
+    values = jnp.minimum(jnp.max(state.q, axis=-1), 1)
+    values = jnp.concatenate([values[1:], jnp.zeros_like(values[:1])])
+    onward = jax.nn.one_hot(feedback.next_levels - 1, width, dtype=jnp.float32) * values
+    target = feedback.rewards.astype(jnp.float32) + jnp.max(onward, axis=-1)
+    alpha = (H + 1) / (H + n)
+    goal = target[:, None, None] + state.bonus / jnp.sqrt(n)
+    return state._replace(
+        q=jnp.where(here > 0, (1 - alpha) * state.q + alpha * goal, state.q), visits=visits
+    )

@@ -1,0 +1,264 @@
+"""Thompson sampling on least squares of totals (trajectory feedback, or totals of segments).
+
+After Efroni, Merlis and Mannor (2021), "Reinforcement learning with trajectory feedback". The total
+reward of an episode is regressed on what its path visited, one unknown mean reward for each (stage,
+level, action, next level). Rewards are drawn jointly with the next level, so with the next level
+among the features the mean of the total given the path is linear in them, whatever policies the data
+come from. Without it, it is not: the reward of a stage and the path after it are dependent given
+(stage, level, action), and the estimate is biased for ever on data of changing policies. (The next
+level of the last stage is not shown, and nothing comes after it.) With ridge matrix G and estimate
+theta-hat,
+
+    theta ~ Normal(theta-hat, v^2 G^{-1}),
+
+r = mean of theta over the empirical next levels, and the policy played is optimal for r + c sqrt(L /
+N), the empirical transitions and Q = 1 where N = 0; v is ``noise_scale``, c ``bonus_scale``, L =
+ln(5 k A H T / delta) and delta = 1/T.
+
+With ``segments`` = m the totals of m segments of stages are shown, and each is regressed on the part
+of the path in its segment.
+
+Deviations from the reference: the features; one draw of theta serves until the number of episodes
+has grown by a quarter, when everything is solved and drawn anew (lanes stay in step and a solution of
+d^3 operations, d = H k A (k+1), is shared by many episodes); the ridge is 1 + 10^-6 H t instead of
+1, which keeps single precision sound in directions that no path can tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.checks import number
+from jaxbandit.feedback import SegmentsFeedback, TrajectoryFeedback, segment_bounds
+from jaxbandit.learner import Learner, Problem
+from jaxbandit.learners.model import greedy, plan
+from jaxbandit.types import Array
+
+MOST_FEATURES = 4096
+
+
+class TrajectoryState(NamedTuple):
+    """Moments of the regression; with lanes, every leaf has trailing lane axes."""
+
+    gram: Array
+    """int32 [d, d]: how often two features were visited together (in one segment)."""
+    target: Array
+    """float32 [d]: sums of totals where a feature was visited, and in ``lost`` the rounding."""
+    lost: Array
+    moves: Array
+    """int32 [H, k, A, k+1]: visits by next level; level 0 at the last stage."""
+    policy: Array
+    """int32 [H, k+1]: what was played last."""
+    episodes: Array
+    """int32 []: episodes so far."""
+    due: Array
+    """int32 []: the number of episodes after which to solve again."""
+    noise: Array
+    """float32 []: v."""
+    bonus: Array
+    """float32 []: c sqrt(L)."""
+
+
+def trajectory_ts(
+    noise_scale: float = 1.0, bonus_scale: float = 1.0, segments: int | None = None
+) -> Learner:
+    """Thompson sampling on regressed totals.
+
+    Args:
+        noise_scale: v >= 0, the width of the posterior.
+        bonus_scale: c >= 0, on the bonus for unknown transitions.
+        segments: m, to be shown the totals of m segments; if not given, the total alone.
+
+    Example:
+        >>> trajectory_ts().feedback, trajectory_ts(segments=3).feedback
+        ('trajectory', 'segments:3')
+    """
+    params = {
+        "noise_scale": np.float32(number("noise_scale", noise_scale, low=0)),
+        "bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0)),
+    }
+    if segments is not None and (
+        isinstance(segments, bool) or int(segments) != segments or segments < 1
+    ):
+        raise ValueError(f"segments: {segments!r}; accepted: whole numbers >= 1, or None")
+    kind = "trajectory" if segments is None else f"segments:{int(segments)}"
+    return Learner(
+        init,
+        act,
+        _update(None if segments is None else int(segments)),
+        kind,
+        params,
+        "trajectory-ts",
+        lanes_last=True,
+        check=check,
+    )
+
+
+def check(params: Mapping[str, Any]) -> None:
+    """Raises ValueError for scales below 0."""
+    for name in ("noise_scale", "bonus_scale"):
+        for value in np.ravel(np.asarray(params[name])):
+            number(name, value, low=0)
+
+
+def init(problem: Problem, params: Any) -> TrajectoryState:
+    """Nothing is known, and action 0 is the first among equals."""
+    H, k, A = problem.horizon, problem.width, problem.num_actions
+    size = H * k * A * (k + 1)
+    if size > MOST_FEATURES:
+        raise ValueError(
+            f"trajectory-ts: {size} features (H k A (k+1)); accepted: at most {MOST_FEATURES}"
+        )
+    episodes = jnp.asarray(problem.num_episodes, float).astype(jnp.float32)
+    log_term = jnp.float32(np.log(5 * H * k * A)) + 2 * jnp.log(episodes)
+    zeros = jnp.zeros(size, jnp.float32)
+    noise, bonus = (
+        jnp.asarray(params[name]).astype(jnp.float32) for name in ("noise_scale", "bonus_scale")
+    )
+    return TrajectoryState(
+        gram=jnp.zeros((size, size), jnp.int32),
+        target=zeros,
+        lost=zeros,
+        moves=jnp.zeros((H, k, A, k + 1), jnp.int32),
+        policy=jnp.zeros((H, k + 1), jnp.int32),
+        episodes=jnp.int32(0),
+        due=jnp.int32(1),
+        noise=noise,
+        bonus=bonus * jnp.sqrt(log_term),
+    )
+
+
+def act(state: TrajectoryState, key: Array) -> Array:
+    """The policy of the last draw, or of a new one when that is due."""
+    draw = drawn_policy
+    for _ in state.due.shape:
+        draw = jax.vmap(draw, in_axes=-1, out_axes=-1)
+    due = state.episodes >= state.due
+    # A real branch, also with lanes: all of them have played equally many episodes.
+    return jax.lax.cond(jnp.any(due), draw, lambda state, key: state.policy, state, key)
+
+
+def drawn_policy(state: TrajectoryState, key: Array) -> Array:
+    """The policy of a draw from the posterior, int32 [H, k+1], in one lane."""
+    factor, theta = posterior(state)
+    spread = jax.random.normal(key, theta.shape, jnp.float32)
+    theta = theta + state.noise * solve_upper(factor, spread)
+    visits = jnp.sum(state.moves, axis=-1)
+    weight = 1 / jnp.maximum(visits, 1).astype(jnp.float32)
+    share = state.moves.astype(jnp.float32) * weight[..., None]
+    reward = jnp.sum(share * theta.reshape(share.shape), axis=-1)
+    reward = reward + state.bonus * jnp.sqrt(weight) + (visits == 0).astype(jnp.float32)
+    return greedy(plan(reward, share[..., 1:]))
+
+
+def posterior(state: TrajectoryState) -> tuple[Array, Array]:
+    """The Cholesky factor of G [d, d] and theta-hat [d]."""
+    horizon = state.moves.shape[0]
+    ridge = 1 + 1e-6 * horizon * state.episodes.astype(jnp.float32)
+    gram = state.gram.astype(jnp.float32) + ridge * jnp.eye(state.target.size, dtype=jnp.float32)
+    factor = cholesky(gram)
+    return factor, solve_upper(factor, solve_lower(factor, state.target))
+
+
+def cholesky(matrix: Array) -> Array:
+    """The lower triangular factor of a positive definite matrix [d, d].
+
+    Written out because XLA:CPU hands factorisations to a library that waits for helpers from a pool
+    of threads, and waits for ever where each device has a single thread.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> cholesky(jnp.asarray([[4.0, 2.0], [2.0, 5.0]])).tolist()
+        [[2.0, 0.0], [1.0, 2.0]]
+    """
+    rows = jnp.arange(matrix.shape[0], dtype=jnp.int32)
+
+    def column(j, carry):
+        rest, factor = carry
+        one = jnp.where(rows >= j, rest[:, j] / jnp.sqrt(rest[j, j]), 0)
+        return rest - one[:, None] * one[None], factor.at[:, j].set(one)
+
+    return jax.lax.fori_loop(0, matrix.shape[0], column, (matrix, jnp.zeros_like(matrix)))[1]
+
+
+def solve_lower(factor: Array, right: Array) -> Array:
+    """x with L x = right."""
+    rows = jnp.arange(right.size, dtype=jnp.int32)
+
+    def step(j, x):
+        one = x[j] / factor[j, j]
+        return jnp.where(rows > j, x - factor[:, j] * one, x).at[j].set(one)
+
+    return jax.lax.fori_loop(0, right.size, step, right)
+
+
+def solve_upper(factor: Array, right: Array) -> Array:
+    """x with L^T x = right."""
+    rows = jnp.arange(right.size, dtype=jnp.int32)
+
+    def step(done, x):
+        j = right.size - 1 - done
+        one = x[j] / factor[j, j]
+        return jnp.where(rows < j, x - factor[j] * one, x).at[j].set(one)
+
+    return jax.lax.fori_loop(0, right.size, step, right)
+
+
+def features(levels: Array, actions: Array, width: int, num_actions: int) -> Array:
+    """The feature visited at each stage, int32 [H, *lanes]; -1 at level 0."""
+    H = levels.shape[0]
+    following = jnp.concatenate([levels[1:], jnp.zeros_like(levels[:1])])
+    stage = jnp.arange(H, dtype=jnp.int32).reshape(H, *[1] * (levels.ndim - 1))
+    place = ((stage * width + levels - 1) * num_actions + actions) * (width + 1) + following
+    return jnp.where(levels > 0, place, -1)
+
+
+@cache
+def _update(segments: int | None):
+    """update for a number of segments; the same object for the same number."""
+
+    def update(
+        state: TrajectoryState, policy: Array, feedback: TrajectoryFeedback | SegmentsFeedback
+    ) -> TrajectoryState:
+        horizon, width, num_actions = state.moves.shape[:3]
+        size, lanes = state.target.shape[0], state.due.shape
+        bounds = segment_bounds(horizon, segments or 1)
+        segment = np.repeat(np.arange(len(bounds)), [b - a for a, b in bounds])
+        totals = (
+            feedback.total[None] if isinstance(feedback, TrajectoryFeedback) else feedback.totals
+        ).reshape(len(bounds), -1)
+        place = features(feedback.levels, feedback.actions, width, num_actions)
+        # Level 0 has no feature: its place is beyond the end, and writes there are dropped.
+        place = jnp.where(place < 0, size, place).reshape(horizon, -1)
+        lane = jnp.arange(place.shape[1], dtype=jnp.int32)
+        together = jnp.asarray(segment[:, None] == segment[None])[:, :, None]
+        partner = jnp.where(together, place[None], size)
+        gram = state.gram.reshape(size, size, -1)
+        gram = gram.at[place[:, None], partner, lane[None, None]].add(1, mode="drop")
+        moves = state.moves.reshape(size, -1).at[place, lane[None]].add(1, mode="drop")
+        target, lost = (x.reshape(size, -1) for x in (state.target, state.lost))
+        before = target.at[place, lane[None]].get(mode="fill", fill_value=0)
+        rest = lost.at[place, lane[None]].get(mode="fill", fill_value=0)
+        term = totals.astype(jnp.float32)[segment] - rest
+        after = before + term
+        episodes = state.episodes + 1
+        drawn = state.episodes >= state.due
+        return state._replace(
+            gram=gram.reshape(state.gram.shape),
+            target=target.at[place, lane[None]].set(after, mode="drop").reshape(size, *lanes),
+            lost=lost.at[place, lane[None]]
+            .set((after - before) - term, mode="drop")
+            .reshape(size, *lanes),
+            moves=moves.reshape(state.moves.shape),
+            policy=policy.astype(jnp.int32),
+            episodes=episodes,
+            due=jnp.where(drawn, episodes + episodes // 4, state.due),
+        )
+
+    return update

@@ -1,0 +1,167 @@
+"""UCB1 (Auer, Cesa-Bianchi and Fischer 2002) over all deterministic policies: the natural first
+attempt under bandit feedback, and what the paper's learners improve on.
+
+Every assignment of actions to states is an arm. After each was played once, the arm of largest
+
+    mean total reward + c sqrt(2 ln t / (times played))
+
+is played in episode t, with c = ``bonus_scale`` (1 in the reference). There are A^n arms for n
+states, so it is for tiny MDPs only and refuses others. Without further knowledge all states of
+levels 1..k count; ``reachable`` leaves out states that no policy visits, where actions do not
+matter.
+
+Deviations from the reference: none beyond c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.checks import number
+from jaxbandit.feedback import BanditFeedback
+from jaxbandit.learner import Learner, Problem
+from jaxbandit.types import Array
+
+MOST_ARMS = 2**16
+
+
+class UCBState(NamedTuple):
+    """What each of the P arms has paid."""
+
+    played: Array
+    """int32 [P]."""
+    total: Array
+    """float32 [P]: sum of total rewards, and in ``lost`` what rounding dropped from it."""
+    lost: Array
+    policy: Array
+    """int32 [H, k+1]: the next arm, as a policy."""
+    arm: Array
+    """int32 []: its number."""
+    episodes: Array
+    """int32 []: episodes so far."""
+    scale: Array
+    """float32 []: c."""
+    values: Array
+    """int32 [H, k+1]: the action of arm x at a state is x // value % A; 0 where there is no choice."""
+    num_actions: Array
+    """int32 []: A."""
+
+
+def ucb_policies(bonus_scale: float = 1.0, reachable: Any = None) -> Learner:
+    """UCB1 with an arm for every deterministic policy; at most 65,536 of them.
+
+    Args:
+        bonus_scale: c >= 0.
+        reachable: bool [H, k+1], the states whose actions matter, such as
+            ``jb.visitation(mdp, uniform_policy) > 0``; all states of levels 1..k if not given.
+
+    Example:
+        >>> ucb_policies(reachable=[[False, True], [False, True]]).feedback
+        'bandit'
+    """
+    params = {"bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0))}
+    table = None
+    if reachable is not None:
+        array = np.asarray(reachable)
+        if array.dtype != bool or array.ndim != 2:
+            raise ValueError(
+                f"reachable: {array.dtype} {list(array.shape)}; accepted: bool [H, k+1]"
+            )
+        table = tuple(map(tuple, array.tolist()))
+    return Learner(_init(table), act, update, "bandit", params, "ucb-policies", check=check)
+
+
+def check(params: Mapping[str, Any]) -> None:
+    """Raises ValueError for a bonus scale below 0."""
+    for value in np.ravel(np.asarray(params["bonus_scale"])):
+        number("bonus_scale", value, low=0)
+
+
+def act(state: UCBState, key: Array) -> Array:
+    """The arm of the largest index."""
+    del key
+    return state.policy
+
+
+def index(state: UCBState) -> Array:
+    """Upper confidence bounds [P]; inf for arms that were never played."""
+    times = jnp.maximum(state.played, 1).astype(jnp.float32)
+    log_t = jnp.log(jnp.maximum(state.episodes, 1).astype(jnp.float32))
+    bound = state.total / times + state.scale * jnp.sqrt(2 * log_t / times)
+    return jnp.where(state.played == 0, jnp.inf, bound)
+
+
+def place_values(shape: tuple[int, int], num_actions: int, reachable: Any = None) -> np.ndarray:
+    """The place value of every state in the number of an arm, int [H, k+1].
+
+    Example:
+        >>> place_values((2, 3), 3).tolist()
+        [[0, 1, 3], [0, 9, 27]]
+        >>> place_values((9, 3), 5)
+        Traceback (most recent call last):
+        ...
+        ValueError: ucb-policies: 5^18 = 3,814,697,265,625 policies; accepted: at most 65,536 (name the reachable states, or take a smaller MDP)
+    """
+    open_ = np.ones(shape, bool)
+    if reachable is not None:
+        if np.shape(reachable) != shape:
+            raise ValueError(
+                f"reachable: {list(np.shape(reachable))}; accepted: {list(shape)} in this MDP"
+            )
+        open_ = np.array(reachable)
+    open_[:, 0] = False
+    count = int(open_.sum())
+    if num_actions**count > MOST_ARMS:
+        raise ValueError(
+            f"ucb-policies: {num_actions}^{count} = {num_actions**count:,} policies; accepted: "
+            f"at most {MOST_ARMS:,} (name the reachable states, or take a smaller MDP)"
+        )
+    values = np.zeros(shape, np.int64)
+    values[open_] = num_actions ** np.arange(count)
+    return values
+
+
+@cache
+def _init(reachable: tuple[tuple[bool, ...], ...] | None):
+    """init for a table of states; the same object for the same table."""
+
+    def init(problem: Problem, params: Any) -> UCBState:
+        shape = (problem.horizon, problem.width + 1)
+        values = place_values(shape, problem.num_actions, reachable)
+        arms = problem.num_actions ** int((values > 0).sum())
+        zeros = jnp.zeros(arms, jnp.float32)
+        return UCBState(
+            played=jnp.zeros(arms, jnp.int32),
+            total=zeros,
+            lost=zeros,
+            policy=jnp.zeros(shape, jnp.int32),
+            arm=jnp.int32(0),
+            episodes=jnp.int32(0),
+            scale=jnp.asarray(params["bonus_scale"]).astype(jnp.float32),
+            values=jnp.asarray(values, jnp.int32),
+            num_actions=jnp.int32(problem.num_actions),
+        )
+
+    return init
+
+
+def update(state: UCBState, policy: Array, feedback: BanditFeedback) -> UCBState:
+    """Counts the episode; the next arm is that of the largest index."""
+    del policy
+    here = jnp.arange(state.played.size, dtype=jnp.int32) == state.arm
+    term = jnp.where(here, feedback.total.astype(jnp.float32) - state.lost, 0)
+    total = state.total + term
+    state = state._replace(
+        played=state.played + here.astype(jnp.int32),
+        total=total,
+        lost=jnp.where(here, (total - state.total) - term, state.lost),
+        episodes=state.episodes + 1,
+    )
+    arm = jnp.argmax(index(state)).astype(jnp.int32)
+    digit = arm // jnp.maximum(state.values, 1) % state.num_actions
+    return state._replace(arm=arm, policy=jnp.where(state.values > 0, digit, 0))

@@ -1,0 +1,256 @@
+"""Regret figures: one panel, a grid of panels, and regret against a parameter.
+
+Every function draws into the axes it is given or makes a figure, needs no display, and returns a
+`Drawn` with the figure, the axes and the bands that were drawn. `jaxbandit.stats.replication` says
+what the replicates are; the figure names them, their number and the kind of band.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandit.plotting.figures import (
+    GREY,
+    NOTE_SIZE,
+    TEXT_SIZE,
+    TICK_SIZE,
+    Drawn,
+    figure_of,
+    heading,
+    label_ends,
+    literal,
+    new_figure,
+    number_axis,
+)
+from jaxbandit.plotting.files import FORMATS, save_figure
+from jaxbandit.plotting.panel import Look, caption, count, draw_panel, shown_names
+from jaxbandit.plotting.parameter import plot_parameter
+from jaxbandit.selecting import whole
+from jaxbandit.stats.intervals import accept
+from jaxbandit.stats.replication import curve_names, families
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from xarray import Dataset
+
+__all__ = ["FORMATS", "Drawn", "plot_panels", "plot_parameter", "plot_regret", "save_figure"]
+
+CAPTION_SIZE = 7.0
+LABELS = ("direct", "legend", "none")
+Bounds = Mapping[str, Callable[[np.ndarray], Any] | Any]
+
+
+def plot_regret(
+    ds: Dataset,
+    learners: Sequence[str] | None = None,
+    instance: str | None = None,
+    family: str | None = None,
+    *,
+    kind: str = "t",
+    level: float | None = None,
+    scale: str = "linear",
+    bounds: Bounds | None = None,
+    slope_guides: Sequence[float] | None = None,
+    phases: bool = True,
+    parameters: Sequence[int] | None = None,
+    labels: str = "direct",
+    colors: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
+    title: str | None = None,
+    size: tuple[float, float] = (4.6, 3.1),
+    key: Any = 0,
+    ax: Axes | None = None,
+) -> Drawn:
+    """Cumulative regret of several learners with bands, in one panel.
+
+    Args:
+        ds: the Dataset of a sweep or a part of it, such as ``ds.sel(learner="UCB-VI")``. If it has
+            several families and none is chosen, `plot_panels` draws them all.
+        learners: names, default all.
+        instance: one instance (its seeds are the replicates) or the name of a family, or
+        family: a family (with several instances, these are the replicates).
+        kind: "t", "bootstrap", "simultaneous" or "quantile"; see `jaxbandit.stats.intervals`.
+        level: default 0.95, and 0.8 for "quantile".
+        scale: "linear" or "loglog".
+        bounds: label -> function of the episodes, or array over ``ds.episode``; drawn in grey.
+        slope_guides: exponents such as (0.5, 1), only with "loglog".
+        phases: short marks on the x axis where phases of ExpRef end (median over runs).
+        parameters: indices along the parameter grid, default all.
+        labels: "direct" (at the line ends), "legend" or "none".
+        colors: learner or label -> colour, in place of the usual ones.
+        names: learner or label -> what is written instead.
+        title: default the name of the instance or family.
+        size: width and height of a new figure in inches.
+        key: seeds bootstrap bands.
+        ax: axes to draw into instead; make their figure with ``layout="constrained"`` so that the
+        title fits.
+
+    Returns:
+        `Drawn` with ``data``: label -> `Band` over ``ds.episode``.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> runs = np.linspace(0.9, 1.1, 4)[:, None] * np.sqrt(np.arange(1, 101))
+        >>> ds = xr.Dataset({"regret": (("learner", "instance", "seed", "episode"), runs[None, None])},
+        ...                 coords={"learner": ["ExpRef"], "instance": ["I1"], "episode": np.arange(1, 101)})
+        >>> plot_regret(ds).data["ExpRef"].describe()
+        'mean and 95 % t-interval (few runs: covers less if skewed), 4 seeds'
+    """
+    accept("labels", labels, LABELS)
+    ds = whole(ds)
+    groups = families(ds)
+    if instance in groups and family is None:
+        instance, family = None, instance
+    if instance is None and family is None and len(groups) > 1 and ax is None:
+        return plot_panels(
+            ds, learners=learners, kind=kind, level=level, scale=scale, bounds=bounds, phases=phases,
+            slope_guides=slope_guides, parameters=parameters, title=title, key=key, colors=colors,
+            names=names,
+        )  # fmt: skip
+    look = Look(
+        learners, kind, level, scale, bounds, slope_guides, phases, parameters, key, colors, names
+    )
+    ax = new_figure(size)[1][0] if ax is None else ax
+    panel = draw_panel(ax, ds, instance, family, look)
+    ax.set_xlabel("episode", fontsize=TEXT_SIZE)
+    ax.set_ylabel(regret_text(ds), fontsize=TEXT_SIZE)
+    name = instance or family or next(iter(groups))
+    heading(
+        ax,
+        literal(name) if title is None else title,
+        [caption(ds, panel.bands, name), *panel.notes],
+    )
+    if labels == "direct":
+        label_ends(ax, panel.ends)
+    elif labels == "legend":
+        ax.legend(fontsize=TICK_SIZE, frameon=False, handlelength=3)
+    return Drawn(figure_of(ax), ax, panel.bands)
+
+
+def plot_panels(
+    ds: Dataset,
+    panels: Sequence[str] | None = None,
+    *,
+    learners: Sequence[str] | None = None,
+    columns: int = 3,
+    kind: str = "t",
+    level: float | None = None,
+    scale: str = "linear",
+    bounds: Bounds | None = None,
+    slope_guides: Sequence[float] | None = None,
+    phases: bool = True,
+    parameters: Sequence[int] | None = None,
+    share_y: bool = False,
+    colors: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
+    title: str | None = None,
+    panel_size: tuple[float, float] = (2.35, 1.7),
+    key: Any = 0,
+    ax: Sequence[Axes] | None = None,
+) -> Drawn:
+    """Cumulative regret, one panel per family, with one legend for all.
+
+    Args are those of `plot_regret`; ``panels`` chooses and orders families, ``columns`` shapes the
+    grid, ``share_y`` gives all panels the same y axis, ``panel_size`` is in inches, and ``ax`` is a
+    sequence of axes, one per panel.
+
+    Returns:
+        `Drawn` with ``data``: family -> label -> `Band`, and the list of axes.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> regret = np.ones((1, 2, 4, 1)) * np.arange(1.0, 11.0)
+        >>> names = {"learner": ["ExpRef"], "instance": ["I1", "I2"], "episode": np.arange(1, 11)}
+        >>> ds = xr.Dataset({"regret": (("learner", "instance", "seed", "episode"), regret)}, coords=names)
+        >>> {family: list(bands) for family, bands in plot_panels(ds).data.items()}
+        {'I1': ['ExpRef'], 'I2': ['ExpRef']}
+    """
+    ds = whole(ds)
+    known = list(families(ds))
+    chosen = known if panels is None else list(panels)
+    for family in chosen:
+        accept("panels", family, known)
+    if columns < 1:
+        raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
+    if ax is not None and len(ax) < len(chosen):
+        raise ValueError(
+            f"ax: {len(ax)} axes; accepted: a sequence of at least {len(chosen)}, one per panel"
+        )
+    across = min(columns, len(chosen))
+    rows = -(-len(chosen) // across)
+    shown = shown_names(curve_names(ds), names)
+    labels = [shown[curve.label] for curve in curve_names(ds, learners, parameters)]
+    width = panel_size[0] * across
+    entries = max(
+        1, min(len(labels), int(width / (0.55 + 0.068 * max(map(len, labels)))))
+    )  # per legend row
+    height = panel_size[1] * rows + 0.45 + 0.17 * -(-len(labels) // entries)
+    every = new_figure((width, height), rows, across)[1] if ax is None else list(ax)
+    for spare in every[len(chosen) :] if ax is None else ():
+        spare.remove()
+    axes = every[: len(chosen)]
+    look = Look(
+        learners, kind, level, scale, bounds, slope_guides, phases, parameters, key, colors, names
+    )
+    drawn = {
+        family: draw_panel(a, ds, None, family, look)
+        for a, family in zip(axes, chosen, strict=True)
+    }
+    if share_y:
+        low, high = min(a.get_ylim()[0] for a in axes), max(a.get_ylim()[1] for a in axes)
+        for a in axes:
+            number_axis(a, "y", low, high, scale == "loglog")
+    counts = [count(ds, panel.bands, family) for family, panel in drawn.items()]
+    same = len(set(counts)) == 1
+    for a, family, number in zip(axes, chosen, counts, strict=True):
+        a.set_title(literal(family), loc="left", fontsize=TEXT_SIZE, pad=4)
+        a.set_title("" if same else number, loc="right", fontsize=NOTE_SIZE, color=GREY, pad=4)
+    method = next(
+        (b.method for panel in drawn.values() for b in panel.bands.values() if b.n > 1),
+        "no intervals",
+    )
+    notes = dict.fromkeys(note for panel in drawn.values() for note in panel.notes)
+    text = "; ".join([f"{method}, {counts[0]}" if same else method, *notes])
+    text = textwrap.fill(text, max(20, int(width * 72 / (0.56 * CAPTION_SIZE))))
+    legend = f"{title}\n{text}" if title else text
+    _shared_legend(axes, legend, entries if ax is None else None, regret_text(ds))
+    return Drawn(figure_of(axes[0]), axes, {family: panel.bands for family, panel in drawn.items()})
+
+
+def regret_text(ds: Dataset) -> str:
+    """What stands beside the y axis, with the unit if regret has one (`jaxbandit.in_units`)."""
+    units = ds["regret"].attrs.get("units", "reward")
+    return "cumulative regret" if units in ("reward", "1", "") else f"cumulative regret ({units})"
+
+
+def _shared_legend(axes: list[Axes], text: str, columns: int | None, meaning: str) -> None:
+    """One legend with a caption, and axis names; in a caller's figure it goes into the first
+    panel."""
+    entries: dict[str, Any] = {}
+    for a in axes:
+        entries |= {
+            name: handle for handle, name in zip(*a.get_legend_handles_labels(), strict=True)
+        }
+    looks: dict[str, Any] = {
+        "fontsize": TEXT_SIZE,
+        "frameon": False,
+        "handlelength": 3,
+        "title": text,
+    }
+    if columns is None:
+        legend = axes[0].legend(entries.values(), entries, **looks)
+        for a in axes:
+            a.set_xlabel("episode", fontsize=TEXT_SIZE)
+            a.set_ylabel(meaning, fontsize=TEXT_SIZE)
+    else:
+        figure = figure_of(axes[0])
+        legend = figure.legend(
+            entries.values(), entries, loc="outside upper center", ncols=columns, **looks
+        )
+        figure.supxlabel("episode", fontsize=TEXT_SIZE)
+        figure.supylabel(meaning, fontsize=TEXT_SIZE)
+    legend.get_title().set(fontsize=CAPTION_SIZE, color=GREY, multialignment="center")

@@ -1,0 +1,219 @@
+"""Pictures of decisions: every run a dot, all pairs with their intervals, performance profiles.
+
+As everywhere in this room: each function draws into the axes it is given or makes a figure, and
+returns a `Drawn` with the figure, the axes and what was drawn.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandit.plotting.figures import (
+    GREY,
+    LIGHT_GREY,
+    TEXT_SIZE,
+    TICK_SIZE,
+    Drawn,
+    figure_of,
+    heading,
+    new_figure,
+    number_axis,
+    plain_axes,
+    styles,
+)
+from jaxbandit.plotting.panel import caption
+from jaxbandit.stats.decisions import Comparison, final_values
+from jaxbandit.stats.intervals import Band, accept
+from jaxbandit.stats.profiles import Profiles
+from jaxbandit.stats.replication import curve_names, families, regret_band
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from xarray import Dataset
+
+SPREAD = 0.28
+"""Half the height of the strip in which a learner's dots lie; rows are 1 apart."""
+
+
+def plot_final(
+    ds: Dataset,
+    learners: Sequence[str] | None = None,
+    instance: str | None = None,
+    family: str | None = None,
+    *,
+    kind: str = "t",
+    level: float | None = None,
+    x_scale: str = "linear",
+    parameters: Sequence[int] | None = None,
+    title: str | None = None,
+    size: tuple[float, float] | None = None,
+    key: Any = 0,
+    ax: Axes | None = None,
+) -> Drawn:
+    """Regret after the last episode: every run a dot, and the mean with its interval.
+
+    Runs are spread in height by their seed, the same for all learners, so that a seed can be
+    followed from row to row. The interval counts replicates (`jaxbandit.stats.replication`), the
+    dots are all runs.
+
+    Args:
+        x_scale: "linear" or "log".
+        size: width and height of a new figure in inches; by default the height fits the rows.
+        ds, learners, instance, family, kind, level, parameters, title, key, ax: as in `plot_regret`;
+            one family is drawn.
+
+    Returns:
+        `Drawn` with ``data``: label -> (the runs, float [runs], and the `Band` of one point).
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> runs = np.random.default_rng(0).gamma(9.0, 1.0, (2, 1, 12, 1))
+        >>> ds = xr.Dataset({"regret": (("learner", "instance", "seed", "episode"), runs)},
+        ...                 coords={"learner": ["ExpRef", "UCB-VI"], "instance": ["I1"], "episode": [100]})
+        >>> {label: dots.size for label, (dots, band) in plot_final(ds).data.items()}
+        {'ExpRef': 12, 'UCB-VI': 12}
+    """
+    accept("x_scale", x_scale, ("linear", "log"))
+    groups = families(ds)
+    if instance in groups and family is None:
+        instance, family = None, instance
+    last = ds.isel(episode=[-1])
+    drawn: dict[str, tuple[np.ndarray, Band]] = {}
+    members = [instance] if instance is not None else None
+    for name in curve_names(ds, learners, parameters):
+        label, learner, parameter = name
+        band = regret_band(
+            last, learner, instance, family, parameter, kind=kind, level=level, key=key
+        )
+        if band.n:
+            shown = members or groups[family or next(iter(groups))]
+            drawn[label] = (final_values(ds, "regret", name, shown), band)
+    if not drawn:
+        raise ValueError("ds: no runs here; accepted: at least one run of some learner")
+    size = (4.6, 1.1 + 0.34 * len(drawn)) if size is None else size
+    ax = new_figure(size)[1][0] if ax is None else ax
+    _draw_rows(ax, drawn, styles([name.label for name in curve_names(ds)]))
+    every = np.concatenate([runs[np.isfinite(runs)] for runs, _ in drawn.values()])
+    top = max(every.max(), np.nanmax([b.high[0] for _, b in drawn.values()] + [0.0]))
+    log = x_scale == "log"
+    if log and not every.min() > 0:
+        raise ValueError("x_scale: 'log' with regret 0; accepted: 'linear'")
+    number_axis(ax, "x", 0.8 * every.min() if log else 0.0, 1.05 * top if top > 0 else 1.0, log)
+    ax.set_xlabel(
+        f"cumulative regret after {int(ds['episode'].values[-1]):,} episodes", fontsize=TEXT_SIZE
+    )
+    place = instance or family or next(iter(groups))
+    notes = [caption(ds, {label: b for label, (_, b) in drawn.items()}, place), "a dot is a run"]
+    heading(ax, place if title is None else title, notes)
+    data = {label: (runs[np.isfinite(runs)], b) for label, (runs, b) in drawn.items()}
+    return Drawn(figure_of(ax), ax, data)
+
+
+def _draw_rows(ax: Axes, drawn: dict[str, tuple[np.ndarray, Band]], style: dict[str, Any]) -> None:
+    for row, (label, (runs, band)) in enumerate(drawn.items()):
+        color = style[label].color
+        heights = row + np.linspace(-SPREAD, SPREAD, runs.size).reshape(runs.shape)
+        ax.plot(runs.ravel(), heights.ravel(), "o", ms=2.2, mew=0, color=color, alpha=0.45)
+        ax.plot([band.center[0]] * 2, [row - 0.36, row + 0.36], color=color, lw=1.6)
+        if np.isfinite(band.low[0]):
+            ax.plot([band.low[0], band.high[0]], [row, row], color=color, lw=1.6)
+    _name_rows(ax, list(drawn))
+
+
+def _name_rows(ax: Axes, names: Sequence[str]) -> None:
+    plain_axes(ax)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_yticks(range(len(names)), names, fontsize=TICK_SIZE)
+    ax.tick_params(axis="y", length=0)
+
+
+def plot_comparison(
+    comparison: Comparison,
+    *,
+    title: str | None = None,
+    size: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Drawn:
+    """All pairs of a `jaxbandit.stats.compare`, one row each: the difference and its interval.
+
+    Decided pairs are dark and lie right of 0; the heading has the ranking.
+
+    Returns:
+        `Drawn` with ``data``: (better, worse) -> `Pair`.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxbandit import stats
+        >>> runs = np.random.default_rng(0).normal([10.0, 10.1, 14.0], 1.0, (16, 3))
+        >>> drawn = plot_comparison(stats.compare_values(["A", "B", "C"], [runs]))
+        >>> [pair for pair, found in drawn.data.items() if found.decided]
+        [('A', 'C'), ('B', 'C')]
+    """
+    pairs = comparison.pairs
+    size = (4.9, 1.25 + 0.24 * len(pairs)) if size is None else size
+    ax = new_figure(size)[1][0] if ax is None else ax
+    for row, pair in enumerate(pairs):
+        color = "#0072B2" if pair.decided else LIGHT_GREY
+        ax.plot([pair.low, pair.high], [row, row], color=color, lw=1.6, solid_capstyle="butt")
+        ax.plot(pair.difference, row, "o", ms=3.5, color=color)
+    ax.axvline(0, color=GREY, lw=0.8)
+    _name_rows(ax, [f"{pair.worse} − {pair.better}" for pair in pairs])
+    low, high = min(0.0, *(p.low for p in pairs)), max(0.0, *(p.high for p in pairs))
+    room = 0.04 * (high - low or 1.0)
+    number_axis(ax, "x", low - room, high + room, False)
+    ax.set_xlabel("difference of regret", fontsize=TEXT_SIZE)
+    notes = [
+        textwrap.fill(comparison.ranking(), 80),
+        f"{100 * comparison.level:g} % for all pairs together ({comparison.method})",
+        f"paired over {comparison.replicates}; grey: not decided",
+    ]
+    heading(ax, "All pairs" if title is None else title, notes)
+    return Drawn(figure_of(ax), ax, {(pair.better, pair.worse): pair for pair in pairs})
+
+
+def plot_profiles(
+    profiles: Profiles,
+    *,
+    title: str | None = None,
+    size: tuple[float, float] = (4.6, 3.1),
+    ax: Axes | None = None,
+) -> Drawn:
+    """Performance profiles with their bands: higher is better.
+
+    Returns:
+        `Drawn` with ``data``: learner -> `Band` over the ratios.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> from jaxbandit import stats
+        >>> runs = np.random.default_rng(0).gamma(9.0, 1.0, (2, 3, 8, 1))
+        >>> ds = xr.Dataset({"regret": (("learner", "instance", "seed", "episode"), runs)},
+        ...                 coords={"learner": ["A", "B"], "instance": ["I", "J", "K"], "episode": [9]})
+        >>> list(plot_profiles(stats.performance_profiles(ds)).data)
+        ['A', 'B']
+    """
+    ax = new_figure(size)[1][0] if ax is None else ax
+    style = styles(list(profiles.share))
+    for label, band in profiles.share.items():
+        color = style[label].color
+        ax.fill_between(profiles.ratios, band.low, band.high, color=color, alpha=0.18, lw=0)
+        ax.plot(
+            profiles.ratios, band.center, color=color, ls=style[label].line, lw=1.4, label=label
+        )
+    plain_axes(ax)
+    number_axis(ax, "x", float(profiles.ratios[0]), float(profiles.ratios[-1]), True)
+    number_axis(ax, "y", 0.0, 1.02, False)
+    ax.set_xlabel("ratio to the regret of the instance's best learner", fontsize=TEXT_SIZE)
+    ax.set_ylabel("share of runs at or below", fontsize=TEXT_SIZE)
+    ax.legend(fontsize=TICK_SIZE, frameon=False, handlelength=3, loc="best")
+    level = 100 * next(iter(profiles.share.values())).level
+    note = (
+        f"{profiles.num_instances} instances x {profiles.num_seeds} seeds; "
+        f"{level:g} % bootstrap percentiles, stratified by instance"
+    )
+    heading(ax, "Performance profiles" if title is None else title, [note])
+    return Drawn(figure_of(ax), ax, dict(profiles.share))

@@ -1,0 +1,271 @@
+"""What all figures share: `Drawn`, numbers on axes, labels at line ends.
+
+Figures are made through matplotlib's object interface, never through pyplot: nothing is registered
+globally, nothing needs a display, and a figure is freed with the value that holds it. A notebook
+shows the returned `Drawn`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jaxbandit.plotting.colours import Style, ramp, styles
+from jaxbandit.plotting.files import save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "Drawn",
+    "End",
+    "Style",
+    "compact",
+    "figure_of",
+    "heading",
+    "label_ends",
+    "new_figure",
+    "number_axis",
+    "plain_axes",
+    "ramp",
+    "save_figure",
+    "styles",
+]
+
+GREY, LIGHT_GREY = "#595959", "#b0b0b0"
+TITLE_SIZE, TEXT_SIZE, TICK_SIZE, NOTE_SIZE = 9.0, 8.0, 7.0, 6.5
+
+
+class Drawn(NamedTuple):
+    """A figure and the data in it; the value of every plotting function."""
+
+    figure: Figure
+    axes: Any
+    """The Axes, or a list of them for a figure of several panels."""
+    data: dict[Any, Any]
+    """What was drawn, by label (and by panel first, if there are several)."""
+
+    def save(
+        self, path: str | os.PathLike, formats: Sequence[str] | None = None
+    ) -> list[pathlib.Path]:
+        """Writes the figure; see `save_figure`."""
+        return save_figure(self.figure, path, formats)
+
+    def show(self) -> None:
+        """Opens a window with the figure and waits until it is closed, for scripts.
+
+        Without a display it raises RuntimeError and says to save the figure instead; a notebook
+        shows a `Drawn` that is the last value of a cell by itself.
+        """
+        import matplotlib
+        from matplotlib import pyplot
+
+        backend = matplotlib.get_backend().lower()
+        if backend in ("agg", "pdf", "svg", "ps", "pgf", "cairo", "template"):
+            raise RuntimeError(
+                f"show: no display (matplotlib's backend is {backend!r}); accepted: .save(PATH)"
+            )
+        window = pyplot.figure()  # a manager of pyplot's, for a figure that it did not make
+        manager = window.canvas.manager
+        assert manager is not None
+        manager.canvas.figure = self.figure
+        self.figure.set_canvas(manager.canvas)
+        pyplot.show()
+
+    def __repr__(self) -> str:
+        """One line: how many panels, and the names of what is drawn."""
+        panels = len(self.axes) if isinstance(self.axes, (list, tuple, np.ndarray)) else 1
+        drawn = [str(name) for name in self.data]
+        inside = [
+            str(name) for value in self.data.values() if isinstance(value, dict) for name in value
+        ]
+        names = ", ".join(dict.fromkeys(inside or drawn))
+        names = names if len(names) <= 70 else f"{names[:67]}..."
+        width, height = self.figure.get_size_inches()
+        return f"Drawn({panels} panel{'s' * (panels != 1)}, {width:.1f} x {height:.1f} in: {names})"
+
+    def _repr_png_(self) -> bytes | None:
+        """The picture in a notebook, unless pyplot manages the figure and shows it anyway."""
+        if self.figure.canvas.manager is not None:
+            return None
+        buffer = io.BytesIO()
+        self.figure.savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
+
+
+def compact(value: float) -> str:
+    """A number for an axis: 500, 20k, 0.5M, 2M; powers of ten from a thousand million on.
+
+    Example:
+        >>> [compact(v) for v in (0, 250, 1500, 500_000, 2e6, 1e12)]
+        ['0', '250', '1.5k', '0.5M', '2M', '$10^{12}$']
+    """
+    size = abs(value)
+    if size >= 1e9:
+        power = int(np.floor(np.log10(size)))
+        factor = value / 10**power
+        return (f"${factor:.3g}\\times 10^{{{power}}}$").replace("$1\\times ", "$")
+    if size >= 5e5:
+        return f"{value / 1e6:.4g}M"
+    return f"{value / 1e3:.4g}k" if size >= 1e3 else f"{value:.4g}"
+
+
+def literal(name: str) -> str:
+    """A user's name as text of a figure: a dollar sign is no mathematics.
+
+    Example:
+        >>> print(literal("cost $5 to $6"))
+        cost \\$5 to \\$6
+    """
+    return name.replace("$", r"\$")
+
+
+def new_figure(
+    size: tuple[float, float], rows: int = 1, columns: int = 1
+) -> tuple[Figure, list[Axes]]:
+    """A figure of some inches with rows x columns axes, laid out so that nothing is cut off."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained", dpi=100)
+    FigureCanvasAgg(figure)
+    return figure, list(np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel())
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The whole figure of some axes, also if they lie in a part of it."""
+    return ax.figure.canvas.figure
+
+
+def plain_axes(ax: Axes) -> None:
+    """Light axes: no top and right spine, small ticks."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(GREY)
+    ax.tick_params(labelsize=TICK_SIZE, color=GREY, length=2.5, width=0.6)
+    ax.tick_params(which="minor", color=LIGHT_GREY, length=1.5, width=0.5)
+
+
+def number_axis(ax: Axes, which: str, low: float, high: float, log: bool) -> None:
+    """Scale, limits and round ticks of the "x" or "y" axis; no ticks beyond ``high`` if the limits
+    grow."""
+    from matplotlib.ticker import (
+        FixedLocator,
+        FuncFormatter,
+        LogLocator,
+        MaxNLocator,
+        NullFormatter,
+        NullLocator,
+    )
+
+    axis = getattr(ax, f"{which}axis")
+    getattr(ax, f"set_{which}scale")("log" if log else "linear")
+    getattr(ax, f"set_{which}lim")(low, high)
+    inside = lambda ticks: [t for t in ticks if low * (1 - 1e-9) <= t <= high * (1 + 1e-9)]  # noqa: E731
+    if log:
+        powers = inside(10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1))
+        few = len(powers) < 2
+        ticks = inside(LogLocator(subs=(1.0, 2.0, 5.0)).tick_values(low, high)) if few else powers
+        steps = (
+            [] if few else inside(np.outer(10.0 ** np.arange(-12, 16), np.arange(2, 10)).ravel())
+        )
+        axis.set_minor_locator(FixedLocator(steps))
+        axis.set_minor_formatter(NullFormatter())
+    else:
+        ticks = inside(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+        axis.set_minor_locator(NullLocator())
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
+
+
+class End(NamedTuple):
+    """A line's last point and its label."""
+
+    label: str
+    x: float
+    y: float
+    color: str
+
+
+def label_ends(ax: Axes, ends: Sequence[End]) -> None:
+    """Writes each label right of its line's end, inside the axes, moved up or down until none
+    overlap.
+
+    The x limits grow to make room, so labels stay inside any figure, whoever made its layout.
+    """
+    from matplotlib.text import Text
+
+    low, high = ax.get_ylim()
+    ends = [end for end in ends if np.isfinite(end.y) and min(low, high) <= end.y <= max(low, high)]
+    if not ends:
+        return
+    texts = [
+        ax.annotate(
+            end.label, (end.x, end.y), (7, 0), textcoords="offset points", va="center", fontsize=TICK_SIZE,
+            color=end.color, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": end.color, "lw": 0.5, "shrinkA": 0, "shrinkB": 1},
+        )
+        for end in ends
+    ]  # fmt: skip
+    for text in texts:
+        text.set_in_layout(False)  # they get their room inside the axes, below
+    figure = figure_of(ax)
+    figure.draw_without_rendering()
+    scale = figure.dpi / 72
+    boxes = [Text.get_window_extent(text) for text in texts]  # without the line to the point
+    frame = ax.get_window_extent()
+    wanted = max(box.width for box in boxes) + 11 * scale
+    _grow_right(ax, min(0.6, wanted / frame.width))
+    points = [ax.transData.transform((end.x, end.y))[1] for end in ends]
+    gap = max(box.height for box in boxes) * 0.95
+    for text, point, place in zip(
+        texts, points, _spread(points, gap, frame.y0, frame.y1), strict=True
+    ):
+        text.set_position((7, (place - point) / scale))
+
+
+def _grow_right(ax: Axes, share: float) -> None:
+    """Moves the right limit until ``share`` of the width lies beyond the old one; the spine
+    stays."""
+    low, high = ax.get_xlim()
+    ax.spines["bottom"].set_bounds(low, high)
+    ax.xaxis.label.set_x((1 - share) / 2)
+    if ax.get_xscale() == "log":
+        ax.set_xlim(low, high * (high / low) ** (share / (1 - share)))
+    else:
+        ax.set_xlim(low, high + (high - low) * share / (1 - share))
+
+
+def _spread(points: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places nearest to ``points`` that are ``gap`` apart: least squares, by merging neighbours."""
+    order = np.argsort(points, kind="stable")
+    groups: list[list[float]] = []  # [mean of point - rank * gap, members]
+    for rank, j in enumerate(order):
+        groups.append([points[j] - rank * gap, 1])
+        while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
+            (a, m), (b, n) = groups[-2:]
+            groups[-2:] = [[(a * m + b * n) / (m + n), m + n]]
+    starts = np.concatenate([np.full(int(members), start) for start, members in groups])
+    placed = starts + gap * np.arange(len(order))
+    placed += max(0.0, low + gap / 2 - placed[0])
+    placed -= max(0.0, placed[-1] - (high + gap / 2))
+    answer = np.empty(len(order))
+    answer[order] = placed
+    return answer.tolist()
+
+
+def heading(ax: Axes, title: str, notes: Sequence[str]) -> None:
+    """A title at the left with small grey lines under it."""
+    text = "\n".join(note for note in notes if note)
+    lines = text.count("\n") + 1 if text else 0
+    ax.set_title(title, loc="left", fontsize=TITLE_SIZE, pad=4 + lines * NOTE_SIZE * 1.25)
+    if text:
+        ax.annotate(
+            text, (0, 1), (0, 3), xycoords="axes fraction", textcoords="offset points", va="bottom",
+            fontsize=NOTE_SIZE, color=GREY, linespacing=1.15, annotation_clip=False,
+        )  # fmt: skip

@@ -1,0 +1,206 @@
+"""Committed results to compare with: small files in the package, read without running anything.
+
+    theirs = jb.reference("prophet")                                  # the paper's figure
+    mine = jb.sweep({"Mine": learner}, **jb.reference_sweep("prophet"))
+    jb.plot_panels(jb.reference("prophet", mine))                     # one's own learner in it
+
+A file holds the regret of every run at some recorded episodes, the instances themselves, and in its
+attributes the command that made it, the versions and a note on its size. Seeds and instances are those
+of the sweep, so that comparisons with it are paired.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandit.mdp import MDP
+from jaxbandit.record import explicit
+from jaxbandit.results import load
+from jaxbandit.stats.intervals import accept
+from jaxbandit.sweeps.identity import digest
+
+if TYPE_CHECKING:
+    import xarray
+
+TABLES = ("prob", "reward", "next_level", "rank", "start")
+PREFIX = "mdp_"
+"""Of the variables that hold the instances."""
+
+
+def reference_names() -> list[str]:
+    """What `reference` accepts.
+
+    Example:
+        >>> "prophet" in reference_names()
+        True
+    """
+    folder = resources.files("jaxbandit") / "data"
+    return sorted(f.name[:-3] for f in folder.iterdir() if f.name.endswith(".nc"))
+
+
+def reference(name: str, mine: xarray.Dataset | None = None) -> xarray.Dataset:
+    """The committed results of that name, with one's own learners beside them if given.
+
+    Args:
+        name: such as "prophet", the paper's regret figure; see its attribute "note" for its size.
+        mine: a sweep of other learners made with the arguments of `reference_sweep`. Its instances must
+            be among the reference's, and its recorded episodes must contain the reference's.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> theirs = jb.reference("prophet")
+        >>> [str(name) for name in theirs["learner"].values][:2], theirs.sizes["seed"]
+        (['ExpRef (theory)', 'OrderedExpRef (theory)'], 6)
+    """
+    stored = _stored(name)
+    plain = stored.drop_vars([v for v in stored.data_vars if str(v).startswith(PREFIX)])
+    plain["regret"] = plain["regret"].astype(np.float64)
+    return plain if mine is None else _together(plain, mine)
+
+
+def reference_sweep(name: str) -> dict[str, Any]:
+    """The arguments with which `jaxbandit.sweep` runs other learners for a paired comparison.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> how = jb.reference_sweep("prophet")
+        >>> sorted(how), how["num_episodes"]
+        (['instances', 'num_episodes', 'num_seeds', 'record', 'seed'], 100000)
+    """
+    stored = _stored(name)
+    config = json.loads(stored.attrs["config"])
+    return {
+        "instances": _by_family(stored),
+        "num_episodes": int(config["num_episodes"]),
+        "num_seeds": int(stored.sizes["seed"]),
+        "seed": int(config["seed"]),
+        "record": explicit([int(t) for t in stored["episode"].values]),
+    }
+
+
+def make_reference(
+    dataset: xarray.Dataset, instances: dict[str, MDP], *, points: int, command: str, note: str
+) -> xarray.Dataset:
+    """A sweep's results as a reference: regret in float32 at ``points`` episodes, and the instances.
+
+    Example: see the tests; `jaxbandit.experiments.references` writes the committed files with it.
+    """
+    config = json.loads(dataset.attrs["config"])
+    for name, mdp in instances.items():
+        known = config["instances"].get(name, {}).get("sha256")
+        if digest(mdp) != known:
+            raise ValueError(
+                f"instances[{name!r}]: SHA-256 {digest(mdp)}; accepted: {known}, that of the sweep"
+            )
+    count = dataset.sizes["episode"]
+    if not 1 <= points <= count or count % points:
+        raise ValueError(f"points: {points}; accepted: a divisor of the {count} recorded episodes")
+    few = dataset.isel(episode=np.arange(count // points - 1, count, count // points))
+    kept = few[["regret", "optimal_value"]]
+    kept["regret"] = few["regret"].astype(np.float32)
+    for table in TABLES:
+        kept[f"{PREFIX}{table}"] = _padded(
+            table, [instances[str(n)] for n in kept["instance"].values]
+        )
+    kept.attrs = {
+        key: dataset.attrs[key] for key in ("config", "versions", "created") if key in dataset.attrs
+    } | {"command": command, "note": note}
+    return kept
+
+
+def _padded(table: str, mdps: list[MDP]) -> tuple[tuple[str, ...], np.ndarray]:
+    """One table of all instances; sizes differ, so it is padded with -1."""
+    arrays = [np.asarray(getattr(mdp, table)) for mdp in mdps]
+    axes = [f"{PREFIX}{axis}" for axis in ("stage", "level", "action", "outcome")]
+    largest = tuple(np.max([a.shape for a in arrays], axis=0).astype(int)) if arrays[0].ndim else ()
+    full = np.full((len(arrays), *largest), -1, arrays[0].dtype)
+    for row, array in zip(full, arrays, strict=True) if largest else ():
+        row[tuple(slice(0, size) for size in array.shape)] = array
+    if not largest:
+        full = np.array(arrays)
+    return ("instance", *axes[: len(largest)]), full
+
+
+def _instances(stored: xarray.Dataset) -> dict[str, MDP]:
+    """The instances as they were; their digests are checked."""
+    config = json.loads(stored.attrs["config"])["instances"]
+    found = {}
+    for row, name in enumerate(map(str, stored["instance"].values)):
+        about = config[name]
+        sizes = (
+            about["horizon"],
+            about["width"] + 1,
+            about["num_actions"],
+            about["num_outcomes"],
+        )
+        tables = {}
+        for table in TABLES:
+            values = np.asarray(stored[f"{PREFIX}{table}"].values[row])
+            tables[table] = values[tuple(slice(0, size) for size in sizes[: values.ndim])]
+        mdp = MDP(**tables)
+        if digest(mdp) != about["sha256"]:
+            raise ValueError(
+                f"reference: instance {name!r} has SHA-256 {digest(mdp)}; accepted: {about['sha256']}"
+            )
+        found[name] = mdp
+    return found
+
+
+def _by_family(stored: xarray.Dataset) -> dict[str, MDP | list[MDP]]:
+    """Instances as they were given to the sweep: drawn ones ("I2/0", "I2/1", ...) as a list."""
+    families: dict[str, Any] = {}
+    for (name, mdp), family in zip(
+        _instances(stored).items(), stored["family"].values, strict=True
+    ):
+        if name == family:
+            families[name] = mdp
+        else:
+            families.setdefault(str(family), []).append(mdp)
+    return families
+
+
+def _stored(name: str) -> xarray.Dataset:
+    accept("name", name, reference_names())
+    with resources.as_file(resources.files("jaxbandit") / "data" / f"{name}.nc") as path:
+        return load(path)
+
+
+def _together(theirs: xarray.Dataset, mine: xarray.Dataset) -> xarray.Dataset:
+    """Both on the learner axis; where ``mine`` lacks instances or seeds, nan."""
+    import xarray
+
+    config = [json.loads(part.attrs.get("config", "{}")) for part in (theirs, mine)]
+    for entry in ("num_episodes", "seed"):
+        values = [part.get(entry) for part in config]
+        if values[0] != values[1]:
+            raise ValueError(
+                f"mine: {entry} {values[1]}; accepted: {values[0]}, as reference_sweep says"
+            )
+    known, given = (part.get("instances", {}) for part in config)
+    for name in map(str, mine["instance"].values):
+        if given.get(name, {}).get("sha256") != known.get(name, {}).get("sha256", ""):
+            raise ValueError(
+                f"mine: instance {name!r} is not that of the reference; accepted: those of reference_sweep"
+            )
+    twice = set(theirs["learner"].values.tolist()) & set(mine["learner"].values.tolist())
+    if twice:
+        raise ValueError(
+            f"mine: learners {sorted(twice)} are in the reference; accepted: other names"
+        )
+    missing = set(theirs["episode"].values.tolist()) - set(mine["episode"].values.tolist())
+    if missing:
+        raise ValueError(
+            f"mine: episode {min(missing)} was not recorded; accepted: the record of reference_sweep"
+        )
+    own = mine[["regret"]].sel(episode=theirs["episode"].values)
+    joined = xarray.concat(
+        [theirs[["regret"]], own], dim="learner", join="outer", coords="minimal", compat="override", combine_attrs="override",
+    )  # fmt: skip
+    joined = joined.sel(instance=theirs["instance"].values)
+    return joined.assign(optimal_value=theirs["optimal_value"]).assign_coords(
+        family=("instance", theirs["family"].values)
+    )

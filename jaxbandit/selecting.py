@@ -1,0 +1,245 @@
+"""Parts of a result: by the value of a parameter, the policy of a run, the instance itself.
+
+A part that xarray selects (``ds.sel(learner="UCB-VI")``, ``ds.isel(seed=0)``, ``ds["regret"]``) has
+lost dimensions; `whole` gives them back, so that figures take parts as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandit.labels import Labels, remember
+from jaxbandit.mdp import MDP
+
+if TYPE_CHECKING:
+    import xarray
+
+OF_INSTANCES = ("optimal_", "mdp_", "action_name", "reward_", "level_name")
+"""Variables whose names begin so belong to instances, not to runs."""
+
+
+def whole(part: Any) -> xarray.Dataset:
+    """A part of a result with all the dimensions of a sweep; a Dataset that has them is returned
+    as it is.
+
+    Example:
+        >>> import numpy as np, xarray
+        >>> dims = ("learner", "instance", "seed", "episode")
+        >>> ds = xarray.Dataset({"regret": (dims, np.ones((2, 1, 3, 4)))},
+        ...                     coords={"learner": ["A", "B"], "instance": ["I1"]})
+        >>> whole(ds.sel(learner="B", instance="I1")).sizes == ds.sel(learner=["B"]).sizes
+        True
+    """
+    if not hasattr(part, "data_vars") and not hasattr(part, "to_dataset"):
+        raise TypeError(
+            f"ds: {type(part).__name__}; accepted: the Dataset of a sweep, or a part of it"
+        )
+    dataset = part if hasattr(part, "data_vars") else part.to_dataset(name="regret")
+    if "regret" in dataset and "episode" not in dataset["regret"].dims:
+        raise ValueError("ds: regret without an episode axis; accepted: curves over episodes")
+    for axis in ("learner", "instance", "seed"):
+        if axis in dataset.dims:
+            continue
+        value = dataset.coords[axis].item() if axis in dataset.coords else _unnamed(axis)
+        scalars = (
+            [name for name, c in dataset.coords.items() if c.ndim == 0 and name == "family"]
+            if axis == "instance"
+            else []
+        )
+        family = dataset.coords["family"].item() if scalars else None
+        dataset = dataset.drop_vars([axis, *scalars], errors="ignore")
+        grown = {
+            name: variable.expand_dims({axis: [value]})
+            for name, variable in dataset.data_vars.items()
+            if _has_axis(str(name), axis)
+        }
+        dataset = dataset.assign(grown).assign_coords({axis: [value]})
+        if family is not None:
+            dataset = dataset.assign_coords(family=("instance", [family]))
+    return dataset
+
+
+def _unnamed(axis: str) -> Any:
+    return 0 if axis == "seed" else axis
+
+
+def _has_axis(variable: str, axis: str) -> bool:
+    if variable.startswith(OF_INSTANCES):
+        return axis == "instance"
+    return axis != "seed" or not variable.endswith(("_seconds", "_per_second"))
+
+
+def select(ds: xarray.Dataset, **values: float) -> xarray.Dataset:
+    """The runs with these values of their parameters; learners without the parameter stay.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+        >>> learners = {"UCB-VI": jb.grid(jb.make_learner("ucbvi"), bonus_scale=[0.1, 0.5, 1.0])}
+        >>> ds = jb.sweep(learners, {"I1": mdp}, num_episodes=20, num_seeds=1, progress=False)
+        >>> jb.select(ds, bonus_scale=0.5)["bonus_scale"].values.tolist()
+        [[0.5]]
+        >>> jb.select(ds, bonus_scale=0.7)
+        Traceback (most recent call last):
+        ...
+        ValueError: bonus_scale: 0.7; accepted: 0.1, 0.5, 1
+    """
+    keep = np.ones(ds.sizes.get("parameter", 1), bool)
+    for name, value in values.items():
+        known = [str(c) for c in ds.coords if c != "parameter" and "parameter" in ds.coords[c].dims]
+        if name not in known:
+            raise ValueError(f"{name}: no such parameter; accepted: {', '.join(known) or 'none'}")
+        table = ds.coords[name].transpose("parameter", ...).values.reshape(keep.size, -1)
+        near = np.isclose(table, value, rtol=1e-6, atol=0.0)
+        if not near.any():
+            listed = ", ".join(f"{x:g}" for x in np.unique(table[np.isfinite(table)]))
+            raise ValueError(f"{name}: {value}; accepted: {listed}")
+        # the only point of a learner without the parameter has nan there
+        lonely = np.isnan(table) & (np.arange(keep.size)[:, None] == 0)
+        keep &= (near | lonely).any(axis=1)
+    found = ds.isel(parameter=np.flatnonzero(keep))
+    return (
+        found.dropna("learner", how="all", subset=["regret"]) if "learner" in found.dims else found
+    )
+
+
+def final_policy(
+    ds: xarray.Dataset,
+    learner: str,
+    instance: str | None = None,
+    seed: int = 0,
+    parameter: int = 0,
+) -> np.ndarray:
+    """The policy that a run would play next, int32 [H, k+1], as `evaluate` and "fixed" take it.
+
+    Args:
+        ds: the Dataset of a sweep.
+        learner: its name in the sweep.
+        instance: not needed if there is one.
+        seed: of the run.
+        parameter: index along the parameter grid, if there is one.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+        >>> oracle = {"oracle": jb.make_learner("oracle")}
+        >>> ds = jb.sweep(oracle, {"I1": mdp}, num_episodes=20, num_seeds=1, progress=False)
+        >>> policy = jb.final_policy(ds, "oracle")
+        >>> policy.dtype, float(jb.regret(mdp, policy))
+        (dtype('int32'), 0.0)
+    """
+    ds = whole(ds)
+    where = _one_instance(ds, instance)
+    _accept("learner", learner, [str(name) for name in ds["learner"].values])
+    _accept(
+        "seed", seed, ds["seed"].values.tolist() if "seed" in ds.coords else range(ds.sizes["seed"])
+    )
+    table = ds["final_policy"].sel(learner=learner, instance=where)
+    table = table.sel(seed=seed) if "seed" in ds.coords else table.isel(seed=seed)
+    if "parameter" in table.dims:
+        _accept("parameter", parameter, range(table.sizes["parameter"]))
+        table = table.isel(parameter=parameter)
+    values = table.transpose("stage", "level").values
+    known = np.isfinite(values)
+    stages, levels = known.any(axis=1), known.any(axis=0)
+    values = values[stages][:, levels]
+    if not values.size or not np.isfinite(values).all():
+        raise ValueError(
+            f"learner: {learner!r} ends with no policy of plain actions; accepted: a learner whose "
+            "last policy is not random"
+        )
+    return values.astype(np.int32)
+
+
+def instance_of(ds: xarray.Dataset, instance: str | None = None) -> MDP:
+    """The MDP that a result is about, with its labels; not needed by name if there is one.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+        >>> oracle = {"oracle": jb.make_learner("oracle")}
+        >>> ds = jb.sweep(oracle, {"I1": mdp}, num_episodes=20, num_seeds=1, progress=False)
+        >>> jb.instance_of(ds)
+        MDP(H=2, k=1, A=2, ordered)
+    """
+    ds = whole(ds)
+    where = _one_instance(ds, instance)
+    if "mdp_prob" not in ds:
+        raise ValueError("ds: no variable 'mdp_prob'; accepted: the Dataset of a sweep")
+    chosen = ds.sel(instance=where)
+    axes = ("stage", "level", "action", "outcome")
+    prob = chosen["mdp_prob"].transpose(*axes).values
+    known = np.isfinite(prob)
+    sizes = [int(known.any(axis=tuple({0, 1, 2, 3} - {j})).sum()) for j in range(4)]
+    corner = tuple(map(slice, sizes))
+    reward, following = (
+        chosen[f"mdp_{name}"].transpose(*axes).values[corner] for name in ("reward", "next_level")
+    )
+    rank = chosen["mdp_rank"].transpose(*axes[:3]).values[corner[:3]]
+    mdp = MDP(
+        np.ascontiguousarray(prob[corner]),
+        np.ascontiguousarray(reward),
+        following.astype(np.int32),
+        None if np.isnan(rank).all() else rank.astype(np.int32),
+        np.asarray(int(chosen["mdp_start"]), np.int32),
+    )
+    return _with_names(mdp, chosen)
+
+
+def in_units(ds: xarray.Dataset) -> xarray.Dataset:
+    """The result with regret, gaps and values in the unit of its instances ("$"), for figures.
+
+    A reward of 1 is ``reward_scale`` units (`label`, and the constructors, say how many); the
+    instances of one result must share their unit.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> tables = dict(values=[[200, 500]] * 2, probabilities=[[0.5, 0.5]] * 2, capacity=1)
+        >>> mdp = jb.label(jb.make_instance("posted-pricing", **tables), unit="$")
+        >>> low = {"low": jb.make_learner("fixed", policy=[[0, 0], [0, 0]])}
+        >>> ds = jb.sweep(low, {"shop": mdp}, num_episodes=10, num_seeds=1, progress=False)
+        >>> dollars = jb.in_units(ds)
+        >>> f"{dollars['optimal_value'].item():.0f}", dollars["regret"].attrs["units"]
+        ('375', '$')
+    """
+    if "reward_scale" not in ds:
+        raise ValueError("ds: no variable 'reward_scale'; accepted: the Dataset of a sweep")
+    units = sorted(set(np.atleast_1d(ds["reward_unit"].values).tolist()))
+    if len(units) > 1:
+        listed = ", ".join(repr(unit) for unit in units)
+        raise ValueError(f"ds: units {listed}; accepted: instances with one unit (ds.sel)")
+    changed = {}
+    for name in ("regret", "final_gap", "optimal_value"):
+        if name in ds:
+            text = ds[name].attrs.get("long_name", name)
+            scaled = (ds[name] * ds["reward_scale"]).transpose(*ds[name].dims)
+            changed[name] = scaled.assign_attrs(long_name=text, units=units[0] or "own units")
+    ones = ds["reward_scale"] * 0 + 1
+    return ds.assign(changed).assign(reward_scale=ones.assign_attrs(ds["reward_scale"].attrs))
+
+
+def _with_names(mdp: MDP, chosen: Any) -> MDP:
+    if "action_name" not in chosen:
+        return mdp
+    names = chosen["action_name"].transpose("stage", "action").values
+    rows = names[: mdp.horizon, : mdp.num_actions].tolist()
+    actions = tuple(map(tuple, rows)) if any(map(any, rows)) else ()
+    unit, scale = str(chosen["reward_unit"].item()), float(chosen["reward_scale"])
+    words = Labels(unit, scale, actions, level=str(chosen["level_name"].item()))
+    return mdp if words == Labels() else remember(mdp, words)
+
+
+def _one_instance(ds: Any, instance: str | None) -> str:
+    names = [str(name) for name in ds["instance"].values]
+    if instance is None and len(names) > 1:
+        raise ValueError(f"instance: not given; accepted: one of {', '.join(names)}")
+    chosen = names[0] if instance is None else instance
+    _accept("instance", chosen, names)
+    return chosen
+
+
+def _accept(name: str, value: Any, accepted: Any) -> None:
+    if value not in accepted:
+        raise ValueError(f"{name}: {value!r}; accepted: {', '.join(map(str, accepted))}")

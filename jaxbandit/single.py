@@ -1,0 +1,261 @@
+"""One run of one learner, with its policies over time: to look at, not to measure with.
+
+The loop is the contract and nothing else: act, play, observe, update. A sweep runs many of these
+side by side, much faster, and gives the same numbers in law.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit import planning
+from jaxbandit.feedback import Trajectory, observe
+from jaxbandit.learner import Learner, Problem, normalised
+from jaxbandit.mdp import MDP, transition_kernel
+from jaxbandit.record import Grid, linear
+from jaxbandit.types import Array
+from jaxbandit.xla.compat import x64
+
+if TYPE_CHECKING:
+    import xarray
+
+MOST_EPISODES = 2**31 - 1
+
+
+class Run(NamedTuple):
+    """A run, recorded on a grid of P episodes.
+
+    Fields:
+        learner: its name.
+        episode: int [P], the recorded episodes.
+        regret: float [P], cumulative exact expected regret after each of them.
+        reward: float [P], cumulative reward that was collected.
+        policies: int [P, H, k+1] or float [P, H, k+1, A], the policy of each recorded episode.
+        gap: float [P], the regret of one episode of that policy.
+        state: the learner's state after the last episode.
+    """
+
+    learner: str
+    episode: np.ndarray
+    regret: np.ndarray
+    reward: np.ndarray
+    policies: np.ndarray
+    gap: np.ndarray
+    state: Any
+
+    def __repr__(self) -> str:
+        """One line."""
+        last = f"{int(self.episode[-1]):,} episodes, regret {self.regret[-1]:.4g}"
+        return f"Run({self.learner!r}, {last}, {len(self.episode)} policies recorded)"
+
+    def policy_at(self, episode: int) -> np.ndarray:
+        """The policy of the first recorded episode that is not before ``episode``.
+
+        Example: see `run`.
+        """
+        later = np.flatnonzero(self.episode >= episode)
+        if not later.size or episode < 1:
+            last = int(self.episode[-1])
+            raise ValueError(f"episode: {episode}; accepted: 1 to {last}")
+        return self.policies[later[0]]
+
+    def dataset(self, instance: str = "instance") -> xarray.Dataset:
+        """The run as a Dataset of one learner, one instance and one seed, for `plot_regret`.
+
+        Example: see `run`.
+        """
+        import xarray
+
+        lane = ("learner", "instance", "seed", "episode")
+        states = ("stage", "level", "action")[: self.policies.ndim - 1]
+        variables = {
+            "regret": (lane, self.regret[None, None, None]),
+            "reward": (lane, self.reward[None, None, None]),
+            "gap": (lane, self.gap[None, None, None]),
+            "policy": ((*lane, *states), self.policies[None, None, None]),
+        }
+        names = {"learner": [self.learner], "instance": [instance], "seed": [0]}
+        return xarray.Dataset(variables, {**names, "episode": self.episode})
+
+
+def run(
+    learner: Learner,
+    mdp: MDP,
+    num_episodes: int,
+    key: Any,
+    record: Grid = linear(200),  # noqa: B008  (a frozen value)
+) -> Run:
+    """Runs a learner once and keeps its policies over time.
+
+    Args:
+        learner: from `make_learner`, or your own.
+        mdp: a single MDP.
+        num_episodes: T. Episodes are simulated one by one, some 10^5 a second for small MDPs.
+        key: a typed key; everything random comes from it.
+        record: at which episodes regret and policy are kept.
+
+    Example:
+        >>> import jax, jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=4, capacity=2, num_values=3)
+        >>> once = jb.run(jb.make_learner("oracle"), mdp, 1000, jax.random.key(0))
+        >>> once
+        Run('oracle', 1,000 episodes, regret 0, 200 policies recorded)
+        >>> once.policies.shape, float(jb.regret(mdp, once.policy_at(500))) < 1e-6
+        ((200, 4, 3), True)
+        >>> dict(once.dataset().sizes)["episode"]
+        200
+    """
+    total = int(num_episodes)
+    if isinstance(num_episodes, bool) or total != num_episodes or not 1 <= total <= MOST_EPISODES:
+        raise ValueError(f"num_episodes: {num_episodes!r}; accepted: 1 to {MOST_EPISODES:,}")
+    if np.ndim(mdp.prob) != 4:
+        raise ValueError(f"mdp: {np.shape(mdp.prob)[0]} stacked; accepted: a single MDP")
+    if not isinstance(learner, Learner):
+        raise ValueError(f"learner: {learner!r}; accepted: a Learner, as make_learner gives it")
+    rules = normalised(learner.rules)
+    world, best = _world(mdp)
+    constants, state = _prepare(rules, learner.params, mdp, best, total)
+    points = record.points(total)
+    regret, reward, done = 0.0, 0.0, 0
+    kept: list[tuple[Any, ...]] = []
+    for point in points:
+        state, policy, sums, gap = _stretch(rules, world, constants, state, key, done, int(point))
+        # the sums of a stretch are short, those of the run are kept in float64
+        regret, reward, done = regret + float(sums[0]), reward + float(sums[1]), int(point)
+        kept.append((regret, reward, np.asarray(policy), float(gap)))
+    regrets, rewards, policies, gaps = (np.asarray(column) for column in zip(*kept, strict=True))
+    return Run(learner.name, points, regrets, rewards, policies, gaps, state)
+
+
+class _World(NamedTuple):
+    """What the environment knows; the learner never sees it."""
+
+    mdp: MDP
+    passed: Array
+    """float32 [H, k+1, A, M]: cumulative probabilities."""
+    gap: Array
+    """float32 [H, k+1, A]: Opt_{l,i} - Q*_{l,i}(a)."""
+    transition: Array
+    """float32 [H, k+1, A, k+1]."""
+
+
+def _world(mdp: MDP) -> tuple[_World, np.ndarray]:
+    """The tables, and the optimal policy; computed in float64, so that optimal actions lose 0."""
+    with x64():
+        prob, reward = (jnp.asarray(np.asarray(x, np.float64)) for x in (mdp.prob, mdp.reward))
+        exact = mdp._replace(prob=prob, reward=reward)
+        gap, kernel = np.asarray(planning.gaps(exact)), np.asarray(transition_kernel(exact))
+        best = np.asarray(planning.optimal(exact)[1])
+    single = (np.asarray(x, np.float32) for x in (np.cumsum(np.asarray(prob), -1), gap, kernel))
+    return _World(mdp, *map(jnp.asarray, single)), best
+
+
+def _prepare(rules: Any, params: Any, mdp: MDP, best: Array, total: int) -> tuple[Any, Any]:
+    """Constants and first state; with one trailing lane if the learner wants lanes."""
+    if "rank" in rules.needs and mdp.rank is None:
+        raise ValueError(
+            f"learner {rules.name!r} needs an ordered MDP (one with a rank); this has none"
+        )
+    problem = Problem(
+        mdp.horizon,
+        mdp.width,
+        mdp.num_actions,
+        jnp.asarray(total, jnp.float32),
+        mdp.rank if "rank" in rules.needs else None,
+        jnp.asarray(best) if "optimal_policy" in rules.needs else None,
+    )
+    given = {
+        name: jnp.asarray(value, jnp.int32 if np.asarray(value).dtype.kind in "iu" else jnp.float32)
+        for name, value in params.items()
+    }
+    constants, state = rules.constants(problem, given), rules.init(problem, given)
+    if rules.lanes_last:
+        return _with_lane(constants), _with_lane(state)
+    return jax.tree.map(jnp.asarray, (constants, state))
+
+
+def _with_lane(tree: Any) -> Any:
+    return jax.tree.map(lambda x: jnp.asarray(x)[..., None], tree)
+
+
+@partial(jax.jit, static_argnames="rules")
+def _stretch(rules, world: _World, constants, state, key, first, last):
+    """Episodes first..last-1: the state, the last policy, the sums of regret and reward, its gap."""
+    environment, private = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+
+    def act(state, t):
+        own = jax.random.fold_in(private, t)
+        if rules.lanes_last:
+            return rules.act(state, own[None], constants)[..., 0]
+        return rules.act(state, own, constants)
+
+    def update(state, policy, episode):
+        if rules.lanes_last:
+            policy, episode = _with_lane((policy, episode))
+        return rules.update(state, policy, observe(rules.feedback, episode), constants)
+
+    def one(t, carry):
+        state, _, (regret, lost), (reward, missed), _ = carry
+        policy = act(state, t)
+        draws = jax.random.uniform(jax.random.fold_in(environment, t), (world.mdp.horizon, 2))
+        episode = _play(world, policy, draws)
+        gap = _regret(world, policy)
+        state = update(state, policy, episode)
+        earned = jnp.sum(episode.rewards)
+        return state, policy, _add(regret, lost, gap), _add(reward, missed, earned), gap
+
+    zero = jnp.zeros((), jnp.float32)
+    policy = jax.tree.map(jnp.zeros_like, act(state, first))
+    carry = (state, policy, (zero, zero), (zero, zero), zero)
+    state, policy, regret, reward, gap = jax.lax.fori_loop(first, last, one, carry)
+    return state, policy, (regret[0], reward[0]), gap
+
+
+def _add(total: Array, lost: Array, x: Array) -> tuple[Array, Array]:
+    """Adds and keeps what rounding drops (Kahan)."""
+    wanted = x - lost
+    after = total + wanted
+    return after, (after - total) - wanted
+
+
+def _play(world: _World, policy: Array, draws: Array) -> Trajectory:
+    mdp = world.mdp
+
+    def step(level, x):
+        i, row, draw = x
+        action = row[level]
+        if row.ndim == 2:
+            action = _pick(jnp.cumsum(row[level]), draw[0])
+        place = (i, level, action)
+        outcome = _pick(world.passed[place], draw[1])
+        following = mdp.next_level[place][outcome]
+        return following, (level, action.astype(jnp.int32), mdp.reward[place][outcome], following)
+
+    stages = jnp.arange(mdp.horizon, dtype=jnp.int32)
+    _, steps = jax.lax.scan(step, jnp.asarray(mdp.start, jnp.int32), (stages, policy, draws))
+    return Trajectory(*steps)
+
+
+def _pick(passed: Array, draw: Array) -> Array:
+    """The first index whose cumulative weight exceeds the draw's share of all."""
+    target = draw * passed[-1]
+    return jnp.argmax(target < passed).astype(jnp.int32)
+
+
+def _regret(world: _World, policy: Array) -> Array:
+    """Exact regret of one episode: the expected sum of gaps along the policy's path."""
+    choice = planning.action_probabilities(policy, world.mdp.num_actions, jnp.float32)
+
+    def back(tail, x):
+        gap, move, chosen = x
+        ahead = jnp.sum(move * tail[None, None, :], axis=-1)
+        return jnp.sum(chosen * (gap + ahead), axis=-1), None
+
+    last = jnp.zeros(world.mdp.width + 1, jnp.float32)
+    tail, _ = jax.lax.scan(back, last, (world.gap, world.transition, choice), reverse=True)
+    return tail[world.mdp.start]

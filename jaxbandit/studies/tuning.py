@@ -1,0 +1,243 @@
+"""A learner's best parameters: a race on training instances, then a check on others.
+
+    tuned = jb.tune(jb.make_learner("ucbvi"), {"bonus_scale": jb.Range(0.003, 1.0)},
+                    {"I2": jb.family("prophet-random", count=8, key=key, **sizes)},
+                    budget=1000, num_episodes=20_000)
+    tuned.learner        # the learner at the settings found
+    print(tuned)         # the settings, those that are as good as far as one can tell, and the check
+
+Candidates are lanes of one sweep (`jaxbandit.points`), so a hundred of them compile once. The regret
+that chose a setting flatters it; the check on instances that the race never saw does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from jaxbandit.learner import Learner
+from jaxbandit.mdp import MDP
+from jaxbandit.record import explicit
+from jaxbandit.stats.decisions import Comparison, compare
+from jaxbandit.stats.intervals import accept
+from jaxbandit.studies.racing import STRIDE, Candidate, Tuner
+from jaxbandit.studies.spaces import Range, Space, check_space, grid_settings, random_settings
+from jaxbandit.sweeps import points, sweep
+from jaxbandit.sweeps.axes import expand_instances
+from jaxbandit.sweeps.identity import digest
+from jaxbandit.tabular import write_table
+
+METHODS = ("grid", "random")
+MOST_CANDIDATES = 64
+"""How many a random search tries unless it is told."""
+CHECK_SEEDS = 8
+CHECK_ROUND = 1000
+"""As if the check were this round of the race, which no race reaches: its seeds are new."""
+CHOSEN, GIVEN = "chosen", "given"
+Instances = Mapping[str, MDP | Iterable[MDP]]
+
+
+class Tuned(NamedTuple):
+    """What `tune` found."""
+
+    settings: dict[str, float]
+    """The candidate of lowest mean regret in training."""
+    learner: Learner
+    """The learner with these parameters."""
+    candidates: tuple[Candidate, ...]
+    """All that were tried."""
+    tied: tuple[Candidate, ...]
+    """Those that were not clearly worse than the best, itself included."""
+    check: Comparison
+    """The chosen settings ("chosen") against the learner as it was given ("given")."""
+    checked_on: str
+    """On what, in words."""
+    runs: int
+    """How many runs the training took."""
+
+    def table(self, format: str = "text") -> str:
+        """All candidates by mean regret, as "text", "markdown", "latex" or "csv"."""
+        rows = [
+            [
+                words(candidate.settings),
+                f"{candidate.regret.value:.4g}",
+                f"{candidate.regret.low:.4g} to {candidate.regret.high:.4g}",
+                str(candidate.regret.n),
+                "" if candidate.dropped is None else f"after round {candidate.dropped}",
+            ]
+            for candidate in sorted(self.candidates, key=lambda c: c.regret.value)
+        ]
+        head = ["setting", "regret in training", "interval", "runs", "dropped"]
+        return write_table(head, rows, format, right=[1, 3])
+
+    def __str__(self) -> str:
+        """The settings, their ties and the check."""
+        others = len(self.tied) - 1
+        ties = f"; {others} others are not clearly worse" if others else ""
+        return (
+            f"{words(self.settings)} ({self.runs} runs{ties})\n"
+            f"check on {self.checked_on}: {self.check.ranking()}\n{self.check.table()}"
+        )
+
+
+def tune(
+    learner: Learner,
+    space: Space,
+    instances: Instances,
+    budget: int,
+    num_episodes: int,
+    *,
+    method: str | None = None,
+    num_candidates: int | None = None,
+    check: Instances | None = None,
+    check_seeds: int = CHECK_SEEDS,
+    first_seeds: int = 2,
+    level: float = 0.95,
+    seed: int = 0,
+    **arguments: Any,
+) -> Tuned:
+    """Looks for the parameters of lowest mean final regret, by a race of candidates.
+
+    Args:
+        learner: what is tuned; parameters that ``space`` does not name stay as they are.
+        space: parameter -> list of values, or `Range`.
+        instances: as for `sweep`; the mean over them, each counted once, is what is minimised.
+        budget: training runs in all (one candidate, instance and seed each).
+        num_episodes: T.
+        method: "grid" (every combination of lists) or "random"; by default grid if all are lists.
+        num_candidates: of a random search; by default half the budget pays for the first round,
+            with at most 64 candidates.
+        check: other instances to check on. By default every second instance of ``instances`` is kept
+            back for it; a single one is checked with other seeds, and the answer says so.
+        check_seeds: seeds per checking instance.
+        first_seeds: of the first round; rounds double the seeds (`jaxbandit.studies.racing`).
+        level: the truly best candidate is dropped with probability at most 1 - level.
+        seed: the root key of everything.
+        arguments: further ones of `sweep`, such as ``engine`` or ``progress``.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
+        >>> space = {"bonus_scale": [0.01, 5.0]}
+        >>> tuned = jb.tune(jb.make_learner("ucbvi"), space, {"I1": mdp}, budget=32, num_episodes=300)
+        >>> tuned.settings, tuned.checked_on
+        ({'bonus_scale': 0.01}, 'the same instances with other seeds')
+    """
+    training, checking, checked_on = split(instances, check)
+    count = len(expand_instances(training))
+    settings = _settings(space, method, num_candidates, budget, count * first_seeds, seed)
+    points(learner, settings)  # unknown parameters are refused before anything runs
+    race = Tuner(count, budget, first_seeds=first_seeds, level=level, seed=seed)
+    race.add(settings)
+    run = _runner(num_episodes, arguments)
+    while (asked := race.ask()) is not None:
+        candidates = points(learner, asked.settings)
+        race.tell(asked, run({learner.name: candidates}, training, asked.num_seeds, asked.seed))
+    best = race.best.settings
+    chosen = with_settings(learner, best)
+    contest = {CHOSEN: chosen, GIVEN: learner}
+    fresh = seed + STRIDE * CHECK_ROUND
+    verdict = compare(run(contest, checking, check_seeds, fresh), level=level, key=abs(seed))
+    return Tuned(
+        settings=best,
+        learner=chosen,
+        candidates=tuple(race.candidates),
+        tied=tuple(race.tied),
+        check=verdict,
+        checked_on=checked_on,
+        runs=race.spent,
+    )
+
+
+def with_settings(learner: Learner, settings: Mapping[str, float]) -> Learner:
+    """The learner with some of its parameters replaced.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> float(with_settings(jb.make_learner("ucbvi"), {"bonus_scale": 0.5}).params["bonus_scale"])
+        0.5
+    """
+    params = points(learner, [settings]).learner.params
+    return learner._replace(params={name: values[0] for name, values in params.items()})
+
+
+def words(settings: Mapping[str, float]) -> str:
+    """Settings in one line.
+
+    Example:
+        >>> words({"threshold": 0.064, "num_phases": 5})
+        'threshold 0.064, num_phases 5'
+    """
+    return ", ".join(f"{name} {value:.4g}" for name, value in settings.items())
+
+
+def split(
+    instances: Instances, check: Instances | None
+) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Training instances, checking instances, and what the latter are; an instance in both is an error."""
+    every = {
+        (name, member): mdp
+        for name, given in instances.items()
+        for member, mdp in expand_instances({name: given}).items()
+    }
+    if check is None and len(every) == 1:
+        return dict(instances), dict(instances), "the same instances with other seeds"
+    if check is None:
+        places = list(every)
+        training = _grouped({place: every[place] for place in places[::2]}, "")
+        kept = _grouped({place: every[place] for place in places[1::2]}, " (kept back)")
+        return training, kept, f"{len(places[1::2])} instances kept back"
+    checking = expand_instances(check)
+    seen = {digest(mdp): member for (_, member), mdp in every.items()}
+    for name, mdp in checking.items():
+        if digest(mdp) in seen:
+            raise ValueError(
+                f"check[{name!r}]: the same as instances[{seen[digest(mdp)]!r}]; accepted: instances "
+                "that training does not see"
+            )
+    return dict(instances), dict(check), f"{len(checking)} other instances"
+
+
+def _grouped(members: Mapping[tuple[str, str], MDP], mark: str) -> dict[str, Any]:
+    """Instances under the names they were given; those given together stay a list, hence a family."""
+    groups: dict[str, Any] = {}
+    for (name, member), mdp in members.items():
+        if name == member:
+            groups[f"{name}{mark}"] = mdp
+        else:
+            groups.setdefault(f"{name}{mark}", []).append(mdp)
+    return groups
+
+
+def _settings(
+    space: Space,
+    method: str | None,
+    num_candidates: int | None,
+    budget: int,
+    cost: int,
+    seed: int,
+) -> list[dict[str, float]]:
+    check_space(space)
+    if method is None:
+        method = "random" if any(isinstance(v, Range) for v in space.values()) else "grid"
+    accept("method", method, METHODS)
+    if method == "grid":
+        if num_candidates is not None:
+            raise ValueError(
+                f"num_candidates: {num_candidates} with method 'grid'; accepted: with 'random'"
+            )
+        return grid_settings(space)
+    affordable = max(2, min(MOST_CANDIDATES, budget // (2 * cost)))
+    return random_settings(
+        space, affordable if num_candidates is None else num_candidates, key=abs(seed)
+    )
+
+
+def _runner(num_episodes: int, arguments: Mapping[str, Any]) -> Callable[..., Any]:
+    """A sweep that keeps the last point only."""
+    how = {"record": explicit([num_episodes]), **arguments}
+
+    def run(learners: Any, instances: Instances, num_seeds: int, seed: int) -> Any:
+        return sweep(learners, instances, num_episodes, num_seeds, seed, **how)
+
+    return run

@@ -1,0 +1,236 @@
+"""The Dataset of a sweep: labelled arrays from the results of finished tiles.
+
+    regret          [learner, instance, (parameter), seed, episode]  cumulative exact expected
+    regret final_gap       [..., seed]                                      regret of an episode of
+    the next policy final_policy    [..., seed, stage, level]                        its actions;
+    nan if unknown or randomised phase_end       [..., seed, phase]
+    episode at which a phase ended, or nan active_actions  [..., seed, phase, stage, level]
+           number of active actions after the phase compile_seconds, run_seconds,
+           episodes_per_second [learner, instance];  optimal_value [instance]
+    optimal_policy  [instance, stage, level]
+
+Instances of different sizes are padded with nan, and so are learners without phases or with fewer
+parameter points. A tile's seconds are shared out evenly among its lanes.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+import jaxbandit
+from jaxbandit.engines.tables import optimal_policy, optimal_value
+from jaxbandit.mdp import MDP
+from jaxbandit.sweeps.annotations import annotate, store_instances
+from jaxbandit.sweeps.axes import Instances, LearnerGrid
+from jaxbandit.sweeps.checkpoint import Saved
+from jaxbandit.sweeps.tiles import lanes_of
+
+if TYPE_CHECKING:
+    import xarray
+
+AXES = {
+    "regret": ("episode",),
+    "final_gap": (),
+    "final_policy": ("stage", "level"),
+    "phase_end": ("phase",),
+    "active_actions": ("phase", "stage", "level"),
+}
+SMALL_NUMBERS = ("final_policy", "active_actions")
+"""Small whole numbers (or nan): float32 holds them exactly in half the memory."""
+
+
+def make_dataset(
+    results: Sequence[Saved],
+    learners: Mapping[str, LearnerGrid],
+    instances: Instances,
+    seeds: Sequence[int],
+    points: np.ndarray,
+    config: Mapping[str, Any],
+    metric_dims: Mapping[str, tuple[str, ...]] | None = None,
+) -> xarray.Dataset:
+    """Puts the results of all tiles in their places; lanes without one stay nan."""
+    import xarray
+
+    with_points = any(grid.names for grid in learners.values())
+    lane_dims = ("learner", "instance", "parameter", "seed")
+    lane_shape = (
+        len(learners),
+        len(instances),
+        max(grid.size for grid in learners.values()),
+        len(seeds),
+    )
+    variables: dict[str, Any] = {}
+    for name in dict.fromkeys([*AXES, *(name for found in results for name in found.arrays)]):
+        axes = (AXES | dict(metric_dims or {})).get(name)
+        values = _fill(name, results, list(learners), list(instances), seeds, lane_shape, axes)
+        axes = tuple(f"{name}_axis{j}" for j in range(values.ndim - 4)) if axes is None else axes
+        variables[name] = ((*lane_dims, *axes), values)
+    _cut_phases(variables)
+    variables |= _seconds(results, list(learners), list(instances), config["num_episodes"])
+    variables |= _optimal(instances)
+    dataset = xarray.Dataset(
+        {
+            name: _padded(dims, values, instances, points)
+            for name, (dims, values) in variables.items()
+        }
+        if with_points
+        else {
+            name: _padded(*_without_parameter(dims, values), instances, points)
+            for name, (dims, values) in variables.items()
+        },
+        coords=_coordinates(learners, instances, seeds, points, variables, with_points),
+        attrs=_attributes(config),
+    )
+    return annotate(store_instances(dataset, instances))
+
+
+def _fill(
+    name: str,
+    results: Sequence[Saved],
+    learners: list[str],
+    instances: list[str],
+    seeds: Sequence[int],
+    lane_shape: tuple[int, ...],
+    axes: tuple[str, ...] | None,
+) -> np.ndarray:
+    """One variable [learner, instance, parameter, seed, ...], padded with nan to the largest
+    record."""
+    having = [found for found in results if name in found.arrays]
+    if having:
+        tail = tuple(np.max([found.arrays[name].shape[1:] for found in having], axis=0).astype(int))
+    else:
+        tail = (1,) * len(axes or ())
+    values = np.full(
+        (*lane_shape, *tail), np.nan, np.float32 if name in SMALL_NUMBERS else np.float64
+    )
+    column = {seed: j for j, seed in enumerate(seeds)}
+    for found in having:
+        corner: Any = tuple(slice(0, size) for size in found.arrays[name].shape[1:])
+        for row, (learner, instance, point, seed) in enumerate(lanes_of(found.header)):
+            if seed in column:
+                place = (learners.index(learner), instances.index(instance), point, column[seed])
+                values[(*place, *corner)] = found.arrays[name][row]
+    return values
+
+
+def _cut_phases(variables: dict[str, Any]) -> None:
+    """Drops the phases that no lane finished (at least one stays)."""
+    finished = np.isfinite(variables["phase_end"][1]).any(axis=(0, 1, 2, 3))
+    count = max(1, int(np.flatnonzero(finished)[-1]) + 1 if finished.any() else 1)
+    for name in ("phase_end", "active_actions"):
+        dims, values = variables[name]
+        variables[name] = (dims, values[:, :, :, :, :count])
+
+
+def _without_parameter(
+    dims: tuple[str, ...], values: np.ndarray
+) -> tuple[tuple[str, ...], np.ndarray]:
+    if "parameter" not in dims:
+        return dims, values
+    return tuple(dim for dim in dims if dim != "parameter"), values[:, :, 0]
+
+
+def _padded(
+    dims: tuple[str, ...], values: np.ndarray, instances: Mapping[str, MDP], points: np.ndarray
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Pads stages, levels and episodes to the sizes of the coordinates."""
+    sizes = {
+        "stage": max(mdp.horizon for mdp in instances.values()),
+        "level": max(mdp.width for mdp in instances.values()) + 1,
+        "episode": len(points),
+    }
+    short = [(0, sizes.get(dim, size) - size) for dim, size in zip(dims, values.shape, strict=True)]
+    return dims, np.pad(values, short, constant_values=np.nan) if any(
+        extra for _, extra in short
+    ) else values
+
+
+def _seconds(
+    results: Sequence[Saved], learners: list[str], instances: list[str], num_episodes: int
+) -> dict[str, Any]:
+    totals = np.zeros((3, len(learners), len(instances)))
+    for found in results:
+        lanes = lanes_of(found.header)
+        shares = [found.header[name] / len(lanes) for name in ("compile_seconds", "run_seconds")]
+        for learner, instance, _, _ in lanes:
+            place = (slice(None), learners.index(learner), instances.index(instance))
+            totals[place] += [*shares, float(num_episodes)]
+    compiling, running, episodes = totals
+    rate = np.divide(episodes, running, out=np.full_like(running, np.nan), where=running > 0)
+    named = {"compile_seconds": compiling, "run_seconds": running, "episodes_per_second": rate}
+    return {name: (("learner", "instance"), values) for name, values in named.items()}
+
+
+def _optimal(instances: Mapping[str, MDP]) -> dict[str, Any]:
+    horizon = max(mdp.horizon for mdp in instances.values())
+    width = max(mdp.width for mdp in instances.values())
+    values = np.empty(len(instances))
+    policies = np.full((len(instances), horizon, width + 1), np.nan, np.float32)
+    for index, mdp in enumerate(instances.values()):
+        values[index] = optimal_value(mdp)
+        policies[index, : mdp.horizon, : mdp.width + 1] = optimal_policy(mdp)
+    return {
+        "optimal_value": (("instance",), values),
+        "optimal_policy": (("instance", "stage", "level"), policies),
+    }
+
+
+def _coordinates(
+    learners: Mapping[str, LearnerGrid],
+    instances: Instances,
+    seeds: Sequence[int],
+    points: np.ndarray,
+    variables: Mapping[str, Any],
+    with_points: bool,
+) -> dict[str, Any]:
+    sizes = variables["active_actions"][1].shape
+    coords: dict[str, Any] = {
+        "learner": list(learners),
+        "instance": list(instances),
+        "seed": np.asarray(seeds, np.int64),
+        "episode": points,
+        "phase": np.arange(1, sizes[4] + 1),
+        "stage": np.arange(1, max(mdp.horizon for mdp in instances.values()) + 1),
+        "level": np.arange(max(mdp.width for mdp in instances.values()) + 1),
+        "family": ("instance", [instances.families[name] for name in instances]),
+    }
+    if with_points:
+        count = max(grid.size for grid in learners.values())
+        coords["parameter"] = np.arange(count)
+        for name in dict.fromkeys(name for grid in learners.values() for name in grid.names):
+            column = np.full((len(learners), count), np.nan)
+            for row, grid in enumerate(learners.values()):
+                if name in grid.learner.params:
+                    column[row, : grid.size] = np.asarray(grid.learner.params[name], np.float64)
+            coords[name] = (("learner", "parameter"), column)
+    return coords
+
+
+def _attributes(config: Mapping[str, Any]) -> dict[str, str]:
+    import jaxlib
+    import xarray
+
+    device = jax.local_devices()[0]
+    versions = {
+        "jaxbandit": jaxbandit.__version__,
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "numpy": np.__version__,
+        "xarray": xarray.__version__,
+        "device": f"{device.platform}: {device.device_kind}",
+    }
+    return {
+        "config": json.dumps(config),
+        "versions": json.dumps(versions),
+        "seed": str(config["seed"]),
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "jaxbandit_version": jaxbandit.__version__,
+    }

@@ -1,0 +1,257 @@
+"""The host loop: workers take tiles from a queue, save after chunks, and listen for a stop.
+
+A worker is a thread: compiled programs run outside Python, so two of them keep two cores busy with one and the same
+program. The main thread only waits, shows what is going on and hears signals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandit.errors import SweepInterrupted
+from jaxbandit.sweeps.axes import stack
+from jaxbandit.sweeps.checkpoint import Saved, Store
+from jaxbandit.sweeps.progress import Display, Interruption
+from jaxbandit.sweeps.tiles import Group, Lane, Tile
+
+TICK = 0.2
+"""Seconds between two looks of the main thread."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all tiles of a sweep share."""
+
+    num_episodes: int
+    points: np.ndarray
+    seed: int
+    chunk_size: int | None
+    devices: Sequence[Any]
+    workers: int
+    checkpoint_seconds: float
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+def lane_keys(seed: int, lanes: Sequence[Lane]) -> jax.Array:
+    """Keys [lanes]: fold_in(fold_in(key(seed), crc32(instance name)), seed number)."""
+    root = jax.random.key(seed, impl="threefry2x32")
+    names = np.asarray([zlib.crc32(instance.encode()) for _, instance, _, _ in lanes], np.uint32)
+    numbers = np.asarray([number for *_, number in lanes], np.uint32)
+    fold = jax.random.fold_in
+    return jax.vmap(lambda name, number: fold(fold(root, name), number))(names, numbers)
+
+
+def make_tile_runner(
+    settings: Settings, group: Group, lanes: Sequence[Lane], device: Any = None
+) -> Any:
+    """The engine's runner for some lanes of a group, each a group of its own with one seed."""
+    from jaxbandit.engines import make_runner
+
+    points = [(group.grids[learner].learner.params, point) for learner, _, point, _ in lanes]
+    params = {
+        name: np.stack([np.asarray(of[name])[point] for of, point in points])
+        for name in points[0][0]
+    }
+    return make_runner(
+        group.engine,
+        group.learner._replace(params=params),
+        stack([group.instances[instance] for _, instance, _, _ in lanes]),
+        lane_keys(settings.seed, lanes)[:, None],
+        settings.num_episodes,
+        settings.points,
+        chunk_size=settings.chunk_size,
+        devices=[device or settings.devices[0]],
+        metrics=settings.metrics,
+    )
+
+
+def flatten(carry: Any) -> dict[str, np.ndarray]:
+    """A runner's state as named arrays."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(carry)
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def restore(fresh: Any, arrays: dict[str, np.ndarray]) -> Any | None:
+    """The saved state in the structure of a fresh one; None if it does not fit."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(fresh)
+    names = [jax.tree_util.keystr(path) for path, _ in leaves]
+    if set(names) != set(arrays):
+        return None
+    for name, (_, leaf) in zip(names, leaves, strict=True):
+        if arrays[name].shape != np.shape(leaf) or arrays[name].dtype != leaf.dtype:
+            return None
+    return jax.tree_util.tree_unflatten(structure, [arrays[name] for name in names])
+
+
+class Stop(Exception):  # noqa: N818  (not an error: how a worker ends early)
+    """Raised in a worker when the sweep is to end."""
+
+
+def run_tiles(
+    settings: Settings,
+    groups: Sequence[Group],
+    tiles: Sequence[Tile],
+    store: Store | None,
+    display: Display,
+    interruption: Interruption,
+    on_chunk: Callable[[dict[int, Saved]], None] | None = None,
+) -> list[Saved]:
+    """Runs all tiles and returns what their lanes found; the first error of any worker ends the sweep.
+
+    ``on_chunk`` is called in this thread after chunks, with what tiles (by number) have found so far.
+    """
+    waiting = list(reversed(list(enumerate(tiles))))
+    found: dict[int, Saved] = {}
+    under_way: dict[int, Saved] = {}
+    errors: list[BaseException] = []
+    lock = threading.Lock()
+
+    def stopping() -> bool:
+        return bool(errors) or interruption.requested
+
+    def work(device: Any) -> None:
+        try:
+            while True:
+                with lock:
+                    if not waiting or stopping():
+                        return
+                    number, tile = waiting.pop()
+                group = groups[tile.group]
+                note = partial(under_way.__setitem__, number) if on_chunk is not None else None
+                found[number] = run_tile(
+                    settings, group, tile, store, display, stopping, device, note
+                )
+                if note is not None:
+                    note(found[number])
+        except Stop:
+            return
+        except BaseException as error:
+            errors.append(error)
+
+    with inherited() as enter:
+        threads = []
+        for number in range(min(settings.workers, len(tiles))):
+            device = settings.devices[number % len(settings.devices)]
+            context = contextvars.copy_context()
+            thread = threading.Thread(
+                target=enter, args=(context.run, work, device), daemon=True, name=f"worker-{number}"
+            )
+            thread.start()
+            threads.append(thread)
+        seen: Any = None
+        while any(thread.is_alive() for thread in threads):
+            for thread in threads:
+                thread.join(TICK / len(threads))
+            display.refresh()
+            seen = _look(on_chunk, under_way, seen)
+        _look(on_chunk, under_way, seen)
+    if errors:
+        raise errors[0]
+    check_interruption(interruption, store)
+    return [found[number] for number in range(len(tiles))]
+
+
+def _look(on_chunk: Any, under_way: dict[int, Saved], seen: Any) -> Any:
+    """Calls ``on_chunk`` if anything has come since the last time."""
+    now = dict(under_way)
+    mark = [(number, id(saved)) for number, saved in sorted(now.items())]
+    if on_chunk is not None and now and mark != seen:
+        on_chunk(now)
+    return mark
+
+
+@contextlib.contextmanager
+def inherited() -> Iterator[Any]:
+    """A function that calls another one with this thread's promotion rules of jax, which threads do not share."""
+    config: Any = jax.config
+    dtypes, ranks = config.jax_numpy_dtype_promotion, config.jax_numpy_rank_promotion
+
+    def enter(function: Any, *arguments: Any) -> None:
+        with jax.numpy_dtype_promotion(dtypes), jax.numpy_rank_promotion(ranks):
+            function(*arguments)
+
+    yield enter
+
+
+def run_tile(
+    settings: Settings,
+    group: Group,
+    tile: Tile,
+    store: Store | None,
+    display: Display,
+    stopping: Any,
+    device: Any,
+    note: Callable[[Saved], None] | None = None,
+) -> Saved:
+    """Runs a tile to its end, from its checkpoint if it has one."""
+    name = tile.name()
+    header = tile.header() | {"engine": group.engine}
+    runner = make_tile_runner(settings, group, tile.lanes, device)
+    carry = runner.start()
+    spent = {"compile_seconds": 0.0, "run_seconds": 0.0}
+    saved = store.load_carry(name) if store is not None else None
+    if saved is not None:
+        continued = restore(carry, saved.arrays)
+        if continued is None:
+            warnings.warn(
+                f"checkpoint: the state of tile {name} does not fit this engine; it starts again",
+                stacklevel=2,
+            )
+        else:
+            carry = continued
+            spent = {key: saved.header[key] for key in spent}
+
+    def seconds() -> dict[str, float]:
+        return {key: spent[key] + getattr(runner, key) for key in spent}
+
+    count = len(tile.lanes)
+    done = runner.episodes_done(carry)
+    display.skip(done * count)
+    last_save = time.monotonic()
+    while done < settings.num_episodes:
+        carry = runner.step(carry)
+        before, done = done, runner.episodes_done(carry)
+        display.advance((done - before) * count, tile)
+        if note is not None:
+            so_far = {"regret": runner.so_far(carry)[:, 0]}
+            note(Saved({**header, **seconds(), "episodes": done}, so_far))
+        if done >= settings.num_episodes:
+            break
+        due = time.monotonic() - last_save >= settings.checkpoint_seconds
+        if store is not None and (due or stopping()):
+            store.save_carry(name, Saved({**header, **seconds(), "episodes": done}, flatten(carry)))
+            last_save = time.monotonic()
+        if stopping():
+            raise Stop
+    result = {key: values[:, 0] for key, values in runner.result(carry).items()}
+    kept = Saved({**header, **seconds(), "name": name}, result)
+    if store is not None:
+        store.save_done(name, kept)
+    return kept
+
+
+def check_interruption(interruption: Interruption, store: Store | None) -> None:
+    """Raises if a stop was asked for, saying how to continue."""
+    if not interruption.requested:
+        return
+    if store is None:
+        raise SweepInterrupted(
+            f"sweep stopped by {interruption.cause}; nothing was saved, because it had no checkpoint: "
+            "give checkpoint=DIRECTORY to be able to continue"
+        )
+    raise SweepInterrupted(
+        f"sweep stopped by {interruption.cause}; what is done is saved: "
+        f"call it again with checkpoint={str(store.directory)!r} to continue"
+    )

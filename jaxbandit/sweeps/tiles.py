@@ -1,0 +1,175 @@
+"""From lanes to tiles: what runs together, how often it compiles, and how much memory it takes.
+
+A lane is one run: (learner, instance, parameter point, seed). Lanes of learners that are one program and differ
+in their parameters only, on instances of one size, form a *group*, which compiles once. The lanes of a group that are
+not finished are dealt into *tiles* of as many lanes as the engine's program takes; the last one may be short (the
+engine pads it). Tiles wait in a queue, from which workers take them. No number depends on the tiles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from jaxbandit.learner import Learner
+from jaxbandit.mdp import MDP
+from jaxbandit.sweeps.axes import LearnerGrid
+
+Cell = tuple[str, str, int]
+"""(learner name, instance name, index of the parameter point)."""
+Lane = tuple[str, str, int, int]
+"""A cell and the number of the seed."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What an engine says of the lanes of a group."""
+
+    width: int
+    """Lanes of a tile."""
+    bytes_per_lane: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Learners of one program on all instances of one size."""
+
+    grids: Mapping[str, LearnerGrid]
+    engine: str
+    instances: Mapping[str, MDP]
+    ask: Callable[[Group], Demand]
+    """Asks the engine; only called when it is needed."""
+
+    @cached_property
+    def demand(self) -> Demand:
+        """Width of a tile and memory of a lane."""
+        return self.ask(self)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All (learner, instance, parameter point)."""
+        return [
+            (learner, name, point)
+            for learner, grid in self.grids.items()
+            for name in self.instances
+            for point in range(grid.size)
+        ]
+
+    @property
+    def learner(self) -> Learner:
+        """One of the learners: what they do is the same."""
+        return next(iter(self.grids.values())).learner
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """H, k, A, M."""
+        mdp = next(iter(self.instances.values()))
+        return mdp.horizon, mdp.width, mdp.num_actions, mdp.num_outcomes
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Lanes of one group that run side by side."""
+
+    group: int
+    """Position in the plan's groups."""
+    lanes: tuple[Lane, ...]
+
+    def header(self) -> dict[str, Any]:
+        """The tile as plain data, for checkpoints."""
+        return {"lanes": [list(lane) for lane in self.lanes]}
+
+    def name(self) -> str:
+        """A file name that no other tile has."""
+        return hashlib.sha256(json.dumps(self.header()).encode()).hexdigest()[:24]
+
+
+def lanes_of(header: Mapping[str, Any]) -> list[Lane]:
+    """The lanes in the header of a checkpoint file."""
+    return [(learner, instance, point, seed) for learner, instance, point, seed in header["lanes"]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep will run; ``print(plan)`` lists it."""
+
+    groups: tuple[Group, ...]
+    tiles: tuple[Tile, ...]
+    num_episodes: int
+    workers: int
+
+    @property
+    def num_lanes(self) -> int:
+        """Lanes to run (those that are finished already are not counted)."""
+        return sum(len(tile.lanes) for tile in self.tiles)
+
+    @property
+    def compilations(self) -> int:
+        """Programs that are compiled: one for each group that has something to run."""
+        return len({tile.group for tile in self.tiles})
+
+    @property
+    def peak_bytes(self) -> int:
+        """Estimated memory of the tiles that run at the same time."""
+        demands = [self.groups[tile.group].demand for tile in self.tiles]
+        each = sorted((d.width * d.bytes_per_lane for d in demands), reverse=True)
+        return sum(each[: self.workers])
+
+    def __str__(self) -> str:
+        """A table: one line per group."""
+        rows = [
+            ["learners", "engine", *"HkA", "instances", "points", "lanes", "tiles", "of", "memory"]
+        ]
+        for index, group in enumerate(self.groups):
+            mine = [tile for tile in self.tiles if tile.group == index]
+            points = sum(grid.size for grid in group.grids.values())
+            counts = [*group.sizes[:3], len(group.instances), points]
+            counts += [sum(len(tile.lanes) for tile in mine), len(mine), group.demand.width]
+            memory = format_bytes(group.demand.width * group.demand.bytes_per_lane)
+            rows.append([" + ".join(group.grids), group.engine, *map(str, counts), memory])
+        widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        total = (
+            f"{self.num_lanes} lanes of {self.num_episodes} episodes; tiles: {len(self.tiles)}, "
+            f"compilations: {self.compilations}, at a time: {self.workers}, "
+            f"memory: about {format_bytes(self.peak_bytes)} and the results"
+        )
+        return "\n".join([*lines, total])
+
+
+def format_bytes(count: float) -> str:
+    """Bytes for people: '3.2 MB'."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def make_tiles(
+    groups: Collection[Group], finished: Collection[Lane], seeds: Collection[int]
+) -> list[Tile]:
+    """Tiles for all lanes that are not finished, one group after the other; a cell's seeds are neighbours.
+
+    The first tiles of all groups come first, so that their programs are compiled side by side.
+    """
+    done = set(finished)
+    tiles: list[list[Tile]] = []
+    for index, group in enumerate(groups):
+        lanes = [
+            (*cell, seed) for cell in group.cells for seed in seeds if (*cell, seed) not in done
+        ]
+        if not lanes:
+            continue
+        width = group.demand.width
+        tiles.append(
+            [Tile(index, tuple(lanes[at : at + width])) for at in range(0, len(lanes), width)]
+        )
+    return [mine[0] for mine in tiles] + [tile for mine in tiles for tile in mine[1:]]

@@ -1,0 +1,82 @@
+"""Runs of a few lanes, from the first episode to the last, with the learners' final states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.engines import make_runner
+from jaxbandit.engines.runner import Runner
+from jaxbandit.learner import Learner
+from jaxbandit.mdp import MDP
+from jaxbandit.types import Array
+
+
+def run_lanes(
+    engine: str,
+    learners: Sequence[Learner],
+    mdps: Sequence[MDP],
+    keys: Array,
+    num_episodes: int,
+    points: Array | None = None,
+    chunk_size: int | None = None,
+    platform: str | None = None,
+) -> tuple[dict[str, np.ndarray], Any]:
+    """Runs learners of one program, each on its own MDP, with the typed keys [groups, seeds].
+
+    Returns the results of the runner and the learners' last states: leaves [groups, seeds, ...], or [..., groups, seeds]
+    where the engine has lanes last.
+
+    Example:
+        >>> import jax, jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> keys = jax.random.split(jax.random.key(0), (1, 4))
+        >>> results, state = run_lanes("episodes", [jb.make_learner("oracle")], [mdp], keys, num_episodes=8)
+        >>> results["regret"].tolist()
+        [[[0.0], [0.0], [0.0], [0.0]]]
+    """
+    params = {
+        name: np.stack([np.asarray(one.params[name]) for one in learners])
+        for name in learners[0].params
+    }
+    stacked = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(leaf) for leaf in x]), *mdps)
+    points = np.asarray([num_episodes] if points is None else points, np.int64)
+    made = learners[0]._replace(params=params)
+    runner = make_runner(
+        engine, made, stacked, keys, num_episodes, points, chunk_size, platform=platform
+    )
+    carry = runner.start()
+    while runner.episodes_done(carry) < num_episodes:
+        carry = runner.step(carry)
+    return runner.result(carry), last_states(runner, carry)
+
+
+def last_states(runner: Runner, carry: Any) -> Any:
+    """The learners' states in a carry, as `run_lanes` gives them.
+
+    Example:
+        >>> import jax, jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> stacked = jax.tree.map(lambda x: np.asarray(x)[None], mdp)
+        >>> learner = jb.make_learner("ucbvi", bonus_scale=1.0)
+        >>> learner = learner._replace(params={"bonus_scale": np.ones(1, np.float32)})
+        >>> keys = jax.random.split(jax.random.key(0), (1, 4))
+        >>> runner = make_runner("episodes", learner, stacked, keys, 8, np.asarray([8]))
+        >>> last_states(runner, runner.start()).policy.shape      # H, k+1, groups, seeds
+        (2, 2, 1, 4)
+    """
+    axis = -1 if runner.engine == "episodes" and runner.rules.lanes_last else 0
+    place = np.argsort(np.concatenate(runner.lanes_of_tiles()))
+    used = [tile.used for tile in runner.tiles]
+
+    def joined(*leaves: Any) -> np.ndarray:
+        first = [np.moveaxis(np.asarray(x), axis, 0)[:n] for x, n in zip(leaves, used, strict=True)]
+        lanes = np.concatenate(first)[place]
+        lanes = lanes.reshape(runner.groups, runner.seeds, *lanes.shape[1:])
+        return lanes if axis == 0 else np.moveaxis(lanes, (0, 1), (-2, -1))
+
+    return jax.tree.map(joined, *(each["state"] for each in carry["tiles"]))

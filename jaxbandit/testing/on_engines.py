@@ -1,0 +1,120 @@
+"""Checks of a learner on an engine: lanes, chunks, traces, regret, and MDPs that look the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.learner import Learner
+from jaxbandit.mdp import MDP
+from jaxbandit.testing.lanes import run_lanes
+from jaxbandit.testing.lookalikes import twin_mdps
+from jaxbandit.testing.summary import Notes
+from jaxbandit.testing.trees import differing
+
+
+def check_engine(
+    notes: Notes,
+    engine: str,
+    learner: Learner,
+    other: Learner,
+    mdp: MDP,
+    *,
+    num_episodes: int,
+    num_seeds: int,
+    seed: int,
+) -> None:
+    """All lanes in one call against one lane at a time, traces, regret, and MDPs that look the
+    same."""
+    traces: list[None] = []
+    learner = _counted(learner, traces)
+    pair = [learner, learner._replace(params=other.params)]
+    keys = jax.random.split(jax.random.key(seed), (2, num_seeds))
+    points = np.arange(1, num_episodes + 1)
+    whole = run_lanes(engine, pair, [mdp, mdp], keys, num_episodes, points)
+    steps = np.diff(whole[0]["regret"], prepend=0)
+    notes.require((steps >= 0).all(), f"regret: {steps.min()} in an episode on engine {engine!r}")
+    try:
+        chex.assert_tree_all_finite((whole[0]["regret"], whole[0]["final_gap"]))
+    except AssertionError:
+        notes.require(False, f"regret: not finite on engine {engine!r}")
+    notes.holds(f"regret ({engine})", f"{num_episodes} episodes of {2 * num_seeds} lanes", ">= 0")
+
+    # The block engine passes sums alone and compiles for the outcomes that differ, so it gets an
+    # MDP of the same outcomes.
+    traced = len(traces)
+    new = twin_mdps(learner.feedback, mdp) if engine == "episodes" else [_reweighted(mdp)] * 2
+    paired = jnp.stack([jax.random.split(jax.random.key(seed + 1), num_seeds)] * 2)
+    _, state = run_lanes(engine, pair[1:] * 2, new, paired, num_episodes, points)
+    traced = len(traces) - traced
+    notes.require(
+        traced == 0, f"one trace: new keys, parameters and MDPs cause {traced} more on {engine!r}"
+    )
+    notes.holds(f"one trace ({engine})", "new keys, parameter values and MDPs", "no new one")
+    lanes = _lanes_of(engine, learner, state)
+    seen = differing(lanes(0, slice(None)), lanes(1, slice(None)))
+    told = "no leak: MDPs that the feedback cannot tell apart lead to different states"
+    notes.require(seen is None, f"{told}, in {seen} on engine {engine!r}")
+    if engine == "episodes":
+        notes.holds(f"no leak ({engine})", "states in two MDPs that look the same")
+
+    chunk = 2 if engine == "blocks" else max(num_episodes // 3, 1)
+    for g, s in np.ndindex(2, num_seeds):
+        lane = (engine, pair[g : g + 1], [mdp], keys[g : g + 1, s : s + 1], num_episodes, points)
+        where = _differing_lane(engine, learner, whole, g, s, run_lanes(*lane, chunk))
+        if where is None:
+            continue
+        alone = _differing_lane(engine, learner, whole, g, s, run_lanes(*lane))
+        what = "lanes = loop" if alone is not None else f"chunked = whole (chunks of {chunk})"
+        message = f"{what}: parameters {g}, seed {s} differ in {where} on engine {engine!r}"
+        notes.require(False, message)
+    seeds = f"{num_seeds} seeds x 2 parameter values"
+    notes.holds(f"lanes = loop ({engine})", f"{seeds} at once, and one by one", "bit for bit")
+    notes.holds(f"chunked = whole ({engine})", f"chunks of {chunk}, and one run", "bit for bit")
+
+
+def _counted(learner: Learner, traces: list[None]) -> Learner:
+    """The learner, noting every trace of the functions that only the engines' compiled steps
+    call."""
+
+    def noting(function: Callable) -> Callable:
+        def noted(*args):
+            traces.append(None)
+            return function(*args)
+
+        return noted
+
+    blocks = learner.blocks
+    return learner._replace(
+        update=noting(learner.update),
+        blocks=None if blocks is None else blocks._replace(absorb=noting(blocks.absorb)),
+    )
+
+
+def _reweighted(mdp: MDP) -> MDP:
+    """An MDP with the same outcomes of other probabilities."""
+    prob = np.sqrt(np.asarray(mdp.prob, np.float64))
+    return mdp._replace(
+        prob=(prob / prob.sum(-1, keepdims=True)).astype(np.asarray(mdp.prob).dtype)
+    )
+
+
+def _lanes_of(engine: str, learner: Learner, state: Any) -> Callable[[Any, Any], Any]:
+    """lanes(g, s): that part of a runner's state."""
+    last = engine == "episodes" and learner.lanes_last
+    return lambda g, s: jax.tree.map(lambda x: x[..., g, s] if last else x[g, s], state)
+
+
+def _differing_lane(
+    engine: str, learner: Learner, whole: tuple, g: int, s: int, single: tuple
+) -> str | None:
+    """Where lane (g, s) of a run differs from a run of that lane alone; None if nowhere."""
+    results = {name: value[g, s] for name, value in whole[0].items()}
+    alone = {name: value[0, 0] for name, value in single[0].items()}
+    here, there = (_lanes_of(engine, learner, run[1]) for run in (whole, single))
+    return differing(results, alone) or differing(here(g, s), there(0, 0))

@@ -1,0 +1,83 @@
+"""What `check_learner` found out, as it goes and as a table at the end."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Property(NamedTuple):
+    """One row of the summary."""
+
+    name: str
+    """What must hold, such as "jit = eager"."""
+    compared: str
+    """What was looked at."""
+    result: str
+    """What was seen: "holds", or why it was not tried."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The properties that a learner has shown; prints as a table.
+
+    Example:
+        >>> Summary("mine", (Property("jit = eager", "act in 2 episodes", "holds"),))
+        learner 'mine' keeps the contract
+        property     what was compared  result
+        -----------  -----------------  ------
+        jit = eager  act in 2 episodes  holds
+    """
+
+    learner: str
+    properties: tuple[Property, ...]
+
+    def __repr__(self) -> str:
+        """The table as text."""
+        head = Property("property", "what was compared", "result")
+        widths = [max(len(row[j]) for row in (head, *self.properties)) for j in range(3)]
+        rows = (head, Property(*("-" * width for width in widths)), *self.properties)
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        return "\n".join([f"learner {self.learner!r} keeps the contract", *lines])
+
+    def _repr_html_(self) -> str:
+        """The table in notebooks."""
+        left = "style='text-align:left'"
+
+        def row(cells: Any, tag: str) -> str:
+            inside = "".join(f"<{tag} {left}>{html.escape(cell)}</{tag}>" for cell in cells)
+            return f"<tr>{inside}</tr>"
+
+        title = html.escape(f"learner {self.learner!r} keeps the contract")
+        body = "".join(row(one, "td") for one in self.properties)
+        head = row(("property", "what was compared", "result"), "th")
+        return f"<table><caption {left}>{title}</caption>{head}{body}</table>"
+
+
+class Notes:
+    """Collects what holds, printing it if asked to, and raises what does not."""
+
+    def __init__(self, learner: str, verbose: bool = False):
+        """Of the learner called ``learner``; ``verbose`` prints every line."""
+        self.learner = learner
+        self.verbose = verbose
+        self.properties: list[Property] = []
+
+    def holds(self, name: str, compared: str, result: str = "holds") -> None:
+        """Notes a property that was seen to hold."""
+        self.properties.append(Property(name, compared, result))
+        if self.verbose:
+            print(f"{name}: {compared}: {result}", flush=True)
+
+    def require(self, holds: Any, broken: str) -> None:
+        """Raises AssertionError, naming the learner, unless ``holds``."""
+        if not holds:
+            raise AssertionError(f"learner {self.learner!r}: {broken}")
+
+    def summary(self) -> Summary:
+        """All that was noted."""
+        return Summary(self.learner, tuple(self.properties))

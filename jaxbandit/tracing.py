@@ -1,0 +1,127 @@
+"""One episode, stage by stage: what was offered, what was done, what it paid."""
+
+from __future__ import annotations
+
+import html
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxbandit.labels import labels_of, short
+from jaxbandit.mdp import MDP
+from jaxbandit.planning import action_probabilities, evaluate
+from jaxbandit.types import Array
+
+
+class Episode(NamedTuple):
+    """An episode; prints as a table, and as one of HTML in notebooks.
+
+    Fields:
+        levels: int [H], the level visited at each stage.
+        actions: int [H], the action played there.
+        outcomes: int [H], the outcome that was drawn.
+        rewards: float [H], what it paid.
+        next_levels: int [H], where it led.
+        head: names of the table's columns.
+        rows: the table, as words.
+        note: total and expectation, in words.
+    """
+
+    levels: np.ndarray
+    actions: np.ndarray
+    outcomes: np.ndarray
+    rewards: np.ndarray
+    next_levels: np.ndarray
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str
+
+    @property
+    def total(self) -> float:
+        """The total reward."""
+        return float(self.rewards.sum())
+
+    def __repr__(self) -> str:
+        """The table."""
+        table = [self.head, *self.rows]
+        widths = [max(len(row[j]) for row in table) for j in range(len(self.head))]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in table
+        ]
+        return "\n".join([*lines, self.note])
+
+    def _repr_html_(self) -> str:
+        def line(row: tuple[str, ...], tag: str) -> str:
+            return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
+
+        body = "\n".join(f"<tr>{line(row, 'td')}</tr>" for row in self.rows)
+        head = f"<tr>{line(self.head, 'th')}</tr>"
+        return f"<table>\n{head}\n{body}\n</table>\n<p>{html.escape(self.note)}</p>"
+
+
+def trace(mdp: MDP, policy: Array, key: Any) -> Episode:
+    """Plays one episode of a policy and returns it as a table.
+
+    Args:
+        mdp: a single MDP.
+        policy: actions, int [H, k+1], or action probabilities, float [H, k+1, A].
+        key: a typed key; the same key gives the same episode.
+
+    Example:
+        >>> import jax, jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=4, capacity=2, num_values=5)
+        >>> value, policy = jb.optimal(mdp)
+        >>> jb.trace(mdp, policy, jax.random.key(0))
+        stage  capacity left  offered ...
+    """
+    expected = float(evaluate(mdp, policy))  # checks the policy, too
+    choice = np.asarray(action_probabilities(policy, mdp.num_actions), np.float64)
+    prob, reward, nexts = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
+    draws = np.asarray(jax.random.uniform(key, (mdp.horizon, 2)), np.float64)
+    level = int(mdp.start)
+    steps = []
+    for i, (first, second) in enumerate(draws):
+        action = draw(choice[i, level], first)
+        outcome = draw(prob[i, level, action].astype(np.float64), second)
+        place = (i, level, action, outcome)
+        steps.append((level, action, outcome, float(reward[place]), int(nexts[place])))
+        level = steps[-1][-1]
+    levels, actions, outcomes, rewards, following = map(np.array, zip(*steps, strict=True))
+    head, rows = _table(mdp, steps)
+    words = labels_of(mdp)
+    total = sum(step[3] for step in steps)
+    scaled = words.scale != 1.0 or words.unit
+    worth = f" (worth {words.money(total)})" if scaled else ""
+    mean = f"{short(expected)}{f' ({words.money(expected)})' if scaled else ''}"
+    note = f"total reward {short(total)}{worth}; the policy's mean is {mean}"
+    return Episode(levels, actions, outcomes, rewards, following, head, rows, note)
+
+
+def draw(probabilities: np.ndarray, uniform: float) -> int:
+    """The index that a uniform number in [0, 1) falls on; never one of probability 0.
+
+    Example:
+        >>> import numpy as np
+        >>> [draw(np.array([0.5, 0.0, 0.5]), u) for u in (0.0, 0.5, 0.99)]
+        [0, 2, 2]
+    """
+    passed = np.cumsum(probabilities)
+    last = int(np.flatnonzero(probabilities > 0)[-1])
+    return min(int(np.searchsorted(passed, uniform * passed[-1], side="right")), last)
+
+
+def _table(mdp: MDP, steps: list[Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    words = labels_of(mdp)
+    offers = ("offered",) if words.offers else ()
+    scaled = ("worth",) if words.scale != 1.0 or words.unit else ()
+    head = ("stage", words.level, *offers, "action", "reward", *scaled, "then")
+    rows = []
+    for i, (level, action, outcome, paid, then) in enumerate(steps):
+        offered = (words.offers[i][outcome],) if words.offers else ()
+        money = (words.money(paid),) if scaled else ()
+        # nothing can be done at level 0, so no action is shown there
+        done = words.action(i, action) if level else "-"
+        rows.append((str(i + 1), str(level), *offered, done, short(paid), *money, str(then)))
+    return head, tuple(rows)

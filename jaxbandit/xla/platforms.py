@@ -1,0 +1,131 @@
+"""The one place that knows the kind of device: everything that is good on one and ruin on the other is chosen here.
+
+XLA on CPU computes a value again for each of its uses unless a call that is not inlined stands between; inside such
+a call XLA on GPU fuses nothing, so there every operation is a launch. A loop over stages is free on a CPU; on a GPU it
+is a launch per turn and breaks the graph of launches that the driver replays. And so on: see `Platform`.
+
+    with use("gpu"): ...      # forces the choices of a GPU, also on a CPU: the law and all integers are the same
+
+The environment variable ``JAXBANDIT_PLATFORM`` does the same for a whole process (for tools that compile for a card
+which is not there).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Choices for one kind of device."""
+
+    name: str
+    """ "cpu" or "gpu"."""
+    barriers: bool
+    """Whether `separate` keeps XLA from fusing across it."""
+    branches: bool
+    """Whether a condition of all lanes is a real branch; else both sides are computed, without a word to the host."""
+    straight: bool
+    """Whether the body of an episode is straight-line code: loops over stages are unrolled."""
+    lanes: int
+    """The width of a tile of the episode engine."""
+    block_lanes: int
+    """The width of a tile of the block engine."""
+    workers: int
+    """Arms that the count machine pushes side by side, at most."""
+    steps: int
+    """Steps of the count machine between two looks for finished arms."""
+    sums_on_device: bool
+    """Whether regrets are summed where they are made; else the host sums them."""
+    chunk: int
+    """Episodes that one call of a program plays at most."""
+
+
+CPU = Platform(
+    name="cpu",
+    barriers=True,
+    branches=True,
+    straight=False,
+    lanes=16,
+    block_lanes=32,
+    workers=160,
+    steps=16,
+    sums_on_device=False,
+    chunk=2048,
+)
+GPU = Platform(
+    name="gpu",
+    barriers=False,
+    branches=False,
+    straight=True,
+    lanes=1024,
+    block_lanes=1024,
+    workers=2**16,
+    steps=64,
+    sums_on_device=True,
+    chunk=1024,
+)
+KNOWN = {"cpu": CPU, "gpu": GPU, "cuda": GPU, "rocm": GPU}
+VARIABLE = "JAXBANDIT_PLATFORM"
+
+_FORCED: ContextVar[Platform | None] = ContextVar("platform", default=None)
+_ACTIVE: ContextVar[Platform] = ContextVar("active", default=CPU)
+
+
+def platform_of(device: Any, forced: str | None = None) -> Platform:
+    """The choices for a jax device: those forced by an argument, by `use`, by the environment, or its own.
+
+    Example:
+        >>> import jax
+        >>> platform_of(jax.devices("cpu")[0]).name, platform_of(jax.devices("cpu")[0], "gpu").name
+        ('cpu', 'gpu')
+    """
+    name = forced or os.environ.get(VARIABLE)
+    if name is None:
+        inner = _FORCED.get()
+        if inner is not None:
+            return inner
+        name = device.platform
+    if name not in KNOWN:
+        raise ValueError(
+            f"platform: {name!r}; accepted: cpu, gpu (on a TPU nothing of jaxbandit was ever run: "
+            "set JAX_PLATFORMS=cpu to run on the host's processor)"
+        )
+    return KNOWN[name]
+
+
+@contextlib.contextmanager
+def use(name: str) -> Iterator[Platform]:
+    """Forces the choices of a kind of device on whatever is run inside.
+
+    Example:
+        >>> import jax
+        >>> with use("gpu"):
+        ...     platform_of(jax.devices("cpu")[0]).name
+        'gpu'
+    """
+    token = _FORCED.set(platform_of(None, name))
+    try:
+        yield KNOWN[name]
+    finally:
+        _FORCED.reset(token)
+
+
+@contextlib.contextmanager
+def tracing_for(platform: Platform) -> Iterator[None]:
+    """While a program is traced: what `active` answers."""
+    token = _ACTIVE.set(platform)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def active() -> Platform:
+    """The kind of device that the program being traced is for."""
+    return _ACTIVE.get()

@@ -1,0 +1,108 @@
+"""The choices of a GPU, forced on a CPU, give the same numbers; lowered for CUDA, episodes are straight-line code."""
+
+import re
+from dataclasses import replace
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from lanes_by_hand import stack
+
+import jaxbandit as jb
+from jaxbandit.engines import make_runner
+from jaxbandit.engines.runner import Runner
+from jaxbandit.testing.lanes import run_lanes
+from jaxbandit.xla import platforms
+from jaxbandit.xla.compat import x64
+
+VALUES = np.random.default_rng(0).random((4, 3)).cumsum(-1) / 3
+
+
+def instance(name):
+    """Two items may be taken, or one, for the learner that knows no more."""
+    capacity = 1 if name == "prophet-bandit" else 2
+    chances = np.full((4, 3), 1 / 3)
+    return jb.make_instance("prophet", values=VALUES, probabilities=chances, capacity=capacity)
+
+
+SHORT = {"episodes_scale": 0.01, "last_epsilon": 0.1, "threshold": 0.2}
+PARAMETERS = {
+    "expref": SHORT,
+    "ordered-expref": SHORT,
+    "prophet-optimism": {"values": VALUES},
+    "fixed": {"policy": np.ones((4, 3), np.int32)},
+}
+NAMES = sorted(jb.LEARNERS.constructors)
+FACTORISES = {"trajectory-ts"}
+"""Factorises a matrix now and then: a branch and loops cost less than doing that in every episode."""
+
+
+@pytest.fixture
+def small_gpu(monkeypatch):
+    """The choices of a GPU in a tile that a test can afford."""
+    found = replace(platforms.GPU, lanes=8, chunk=64)
+    monkeypatch.setitem(platforms.KNOWN, "gpu", found)
+    return found
+
+
+def made(name):
+    return jb.make_learner(name, **PARAMETERS.get(name, {}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_choices_of_a_gpu_give_the_same_numbers(name, small_gpu):
+    """Integers are equal, and so are final policies; regrets to 1e-6."""
+    keys = jax.random.split(jax.random.key(5), (1, 10))
+    points = np.arange(1, 97)
+    cpu, gpu = (
+        run_lanes("episodes", [made(name)], [instance(name)], keys, 96, points, platform=platform)
+        for platform in ("cpu", "gpu")
+    )
+    np.testing.assert_allclose(gpu[0]["regret"], cpu[0]["regret"], rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(gpu[0]["final_policy"], cpu[0]["final_policy"])
+    for one, other in zip(jax.tree.leaves(cpu[1]), jax.tree.leaves(gpu[1]), strict=True):
+        if np.issubdtype(one.dtype, np.floating):
+            np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(other, one)
+
+
+def lowered(name, platform, monkeypatch):
+    """The StableHLO of the loop over episodes, for CUDA."""
+    learner = made(name)
+    learner = learner._replace(params={n: np.asarray(v)[None] for n, v in learner.params.items()})
+    keys = jax.random.split(jax.random.key(0), (1, 8))
+    runner = make_runner(
+        "episodes", learner, stack(instance(name)), keys, 96, np.asarray([96]), platform="gpu"
+    )
+    execute = Runner.execute
+
+    def watched(self, label, function, args, *rest, **more):
+        if label[0] != "episodes":
+            return execute(self, label, function, args, *rest, **more)
+        with platforms.tracing_for(platform), x64(False):
+            traced = jax.jit(partial(function)).trace(*args)
+            raise LoweredError(traced.lower(lowering_platforms=("cuda",)).as_text())
+
+    monkeypatch.setattr(Runner, "execute", watched)
+    with pytest.raises(LoweredError) as seen:
+        runner.start()
+    return str(seen.value)
+
+
+class LoweredError(Exception):
+    """Carries a program's text out of a runner."""
+
+
+def operations(text, wanted):
+    """How often an operation stands in a program, the functions that it calls included once."""
+    return len(re.findall(rf"stablehlo\.{wanted}\b", text))
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - FACTORISES))
+def test_an_episode_has_no_branch_and_no_loop(name, small_gpu, monkeypatch):
+    """Two loops are there: over the stretches of a call, and over the 32 episodes of a stretch."""
+    text = lowered(name, small_gpu, monkeypatch)
+    assert operations(text, "case") + operations(text, "if") == 0
+    assert operations(text, "while") == 2

@@ -1,0 +1,91 @@
+"""The loop over episodes: keys by episode, any cut into calls, lanes-last code and vmapped code."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from lanes_by_hand import general, sizes_of, stack
+
+import jaxbandit as jb
+from jaxbandit.engines.episodes import loop
+from jaxbandit.engines.episodes.world import make_world
+from jaxbandit.learner import normalised
+from jaxbandit.testing.lanes import run_lanes
+from jaxbandit.xla.platforms import GPU, tracing_for
+from jaxbandit.xla.threefry import key_words
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_episodes_have_keys_of_their_own_in_any_cut(platform):
+    """Episode t draws its policy with fold_in(fold_in(key, 1), t), whatever call it is played in."""
+    mdp, learner = general(), jb.make_learner("uniform")
+    keys = jax.random.split(jax.random.key(2), 3)
+    counts = jnp.asarray(learner.constants(jb.Problem(3, 2, 2, 40), {}))
+    constants = jnp.broadcast_to(counts, (3, *counts.shape))
+    lanes = loop.Lanes(make_world(stack(mdp, mdp, mdp)), key_words(keys), constants)
+    rules = normalised(learner.rules)
+    chunk = functools.partial(loop.run_chunk, rules, sizes_of(mdp))
+
+    def run(first, count):
+        state, regrets, policy, following = program(lanes, (), jnp.uint32(first), jnp.int32(count))
+        assert (state, regrets.dtype, policy.shape) == ((), jnp.float32, (3, 3, 3))
+        return np.asarray(regrets)[:count], np.asarray(following)
+
+    if platform == "gpu":
+        with tracing_for(GPU):
+            arguments = (lanes, (), jnp.uint32(0), jnp.int32(1))
+            program = jax.jit(chunk).lower(*arguments).compile()
+    else:
+        program = jax.jit(chunk)
+    whole, after = run(0, 77)
+    cuts = [0, 20, 33, 76, 77]
+    parts = [run(a, b - a)[0] for a, b in itertools.pairwise(cuts)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    # The policy that would be played next is the one that is played next.
+    np.testing.assert_array_equal(run(0, 20)[1], whole[20])
+
+    @jax.jit
+    def regret(key, t):
+        episode_key = jax.random.fold_in(jax.random.fold_in(key, 1), t)
+        return jb.planning.regret(mdp, learner.act((), episode_key, counts))
+
+    times = jnp.arange(78, dtype=jnp.uint32)
+    expected = jax.vmap(jax.vmap(regret, (0, None)), (None, 0))(keys, times)
+    np.testing.assert_allclose(np.concatenate([whole, after[None]]), expected, atol=1e-6)
+
+
+def test_words_of_an_episode_do_not_depend_on_the_stretch():
+    key = key_words(jax.random.split(jax.random.key(0), 2))
+    times = jnp.arange(5, dtype=jnp.uint32)
+    whole = np.asarray(loop.episode_words(key, times, 6))
+    assert whole.shape == (5, 6, 2)
+    assert np.unique(whole).size == whole.size
+    np.testing.assert_array_equal(loop.episode_words(key, times[3:], 6), whole[3:])
+    np.testing.assert_array_equal(loop.episode_words(key, times, 3), whole[:, :3])
+
+
+def test_keys_of_learners_are_those_of_jax():
+    keys = jax.random.split(jax.random.key(3), 4)
+    found = loop.episode_keys(loop.learner_keys(key_words(keys)), jnp.uint32(9))
+    for lane in range(4):
+        expected = jax.random.fold_in(jax.random.fold_in(keys[lane], 1), 9)
+        assert (jax.random.key_data(found[lane]) == jax.random.key_data(expected)).all()
+
+
+@pytest.mark.parametrize("name", ["ucbvi", "expref", "ucbvi-doubling"])
+def test_lanes_last_code_equals_the_vmapped_code(name):
+    parameters = {"expref": {"episodes_scale": 0.01, "last_epsilon": 0.1, "threshold": 0.2}}
+    learner = jb.make_learner(name, **parameters.get(name, {}))
+    assert learner.lanes_last
+    keys = jax.random.split(jax.random.key(4), (1, 3))
+    points = np.arange(1, 65)
+    fast, slow = (
+        run_lanes("episodes", [learner._replace(lanes_last=last)], [general()], keys, 64, points)[0]
+        for last in (True, False)
+    )
+    assert fast.keys() == slow.keys()
+    for key, value in fast.items():
+        np.testing.assert_allclose(value, slow[key], rtol=1e-5, atol=1e-6)

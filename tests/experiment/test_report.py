@@ -1,0 +1,115 @@
+"""The HTML page: it parses, holds everything, and links to nothing."""
+
+import base64
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxbandit as jb
+from jaxbandit.experiment.report import make_report, markdown_table, page, text_to_html
+
+VOID = {"meta", "img", "br"}
+TINY_PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class Checker(HTMLParser):
+    """Collects text, pictures and links, and checks that every element is closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.pictures, self.links = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "img":
+            self.pictures.append(dict(attrs)["src"])
+        self.links += [value for name, value in attrs if name == "href"]
+        assert tag not in ("script", "link", "iframe")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(text):
+    checker = Checker()
+    checker.feed(text)
+    assert checker.open == []
+    return checker
+
+
+def dataset():
+    regret = np.ones((2, 1, 3, 1)) * np.arange(1.0, 6.0)
+    config = {"num_episodes": 50, "num_seeds": 3, "seed": 7, "learners": {"A & B": "<tag>"}}
+    return xr.Dataset(
+        {"regret": (("learner", "instance", "seed", "episode"), regret)},
+        coords={
+            "learner": ["A & B", "UCB-VI"],
+            "instance": ["I1"],
+            "episode": np.arange(10, 60, 10),
+        },
+        attrs={
+            "config": json.dumps(config),
+            "versions": json.dumps({"jax": "9.9", "python": "3.14"}),
+            "created": "2031-02-03T04:05:06+00:00",
+        },
+    )
+
+
+def check_self_contained(text):
+    checker = read(text)
+    assert checker.links == []
+    assert all(source.startswith("data:image/png;base64,") for source in checker.pictures)
+    assert "http" not in text
+    return checker
+
+
+def test_report_of_a_folder_takes_its_figures_and_tables(tmp_path):
+    jb.save(dataset(), tmp_path / "sweep.nc")
+    (tmp_path / "figure.png").write_bytes(TINY_PNG)
+    (tmp_path / "table.md").write_text(
+        markdown_table(["a", "b"], [["1", "x < y"]]), encoding="utf-8"
+    )
+    path = make_report(tmp_path)
+    assert path == tmp_path / "report.html"
+    checker = check_self_contained(path.read_text(encoding="utf-8"))
+    words = " ".join(checker.text)
+    assert base64.b64decode(checker.pictures[0].split(",")[1]) == TINY_PNG
+    for wanted in ("x < y", "A & B, UCB-VI", "num_episodes 50", "9.9", "2031-02-03", '"<tag>"'):
+        assert wanted in words
+    with pytest.raises(FileExistsError, match="--overwrite"):
+        make_report(tmp_path)
+    assert make_report(tmp_path, overwrite=True) == path
+
+
+def test_report_of_a_single_file_draws_and_tabulates(tmp_path):
+    jb.save(dataset(), tmp_path / "sweep.nc")
+    path = make_report(tmp_path / "sweep.nc", tmp_path / "deep" / "page.html")
+    checker = check_self_contained(path.read_text(encoding="utf-8"))
+    assert len(checker.pictures) == 1
+    assert "regret after 50 episodes" in " ".join(checker.text)
+
+
+def test_report_refuses_what_is_not_results(tmp_path):
+    with pytest.raises(ValueError, match="does not exist"):
+        make_report(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=r"holds no \.nc files"):
+        make_report(tmp_path)
+    (tmp_path / "bad.nc").write_text("text")
+    with pytest.raises(ValueError, match="not readable"):
+        make_report(tmp_path / "bad.nc")
+
+
+def test_text_that_is_no_table_stays_as_it_is():
+    assert text_to_html("a  b\n1  2") == "<pre>a  b\n1  2</pre>"
+    mixed = text_to_html("A note\non two lines.\n\n| a |\n|---|\n| 1 |")
+    assert mixed.startswith("<p>A note on two lines.</p>\n<table>")
+    read(page("title", {}, {"x.md": mixed}, {}))

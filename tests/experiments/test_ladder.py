@@ -1,0 +1,118 @@
+"""The feedback ladder without its runs: made-up results go through choice, figures and tables."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from jaxbandit.experiments import ladder
+from jaxbandit.experiments.ladder_contestants import CONTESTANTS, RUNGS, TINY, make
+from synthetic_sweep import clipped_texts, texts
+
+from jaxbandit.experiment import load_experiment
+from jaxbandit.experiment.contract import Options
+from jaxbandit.feedback import check_kind
+from jaxbandit.sweeps.axes import expand_instances, expand_learners
+
+LEVELS = {"uniform": 100.0, "oracle": 0.0}
+
+
+def make_up(arguments, power=0.5):
+    """Regret level * (1 + distance of the setting from the third) * t^power with 1 % noise."""
+    grids, mdps = expand_learners(arguments["learners"]), expand_instances(arguments["instances"])
+    episodes = np.linspace(0, arguments["num_episodes"], 21)[1:].astype(np.int64)
+    shape = (len(grids), len(mdps), 5, arguments["num_seeds"], 20)
+    regret = np.full(shape, np.nan)
+    random = np.random.default_rng(0)
+    for row, (label, grid) in enumerate(grids.items()):
+        for point in range(grid.size):
+            level = LEVELS.get(label, 1.0 + row) * (1 + abs(point - min(2, grid.size - 1)))
+            noise = 1 + 0.01 * random.standard_normal((len(mdps), shape[3], 1))
+            regret[row, :, point] = level * noise * episodes**power
+    dims = ("learner", "instance", "parameter", "seed", "episode")
+    return xr.Dataset(
+        {
+            "regret": (dims, regret),
+            "run_seconds": (("learner", "instance"), np.ones(shape[:2])),
+        },
+        {
+            "learner": list(grids),
+            "instance": list(mdps),
+            "seed": np.arange(shape[3]),
+            "episode": episodes,
+            "family": ("instance", [name.split("/")[0] for name in mdps]),
+            grids[next(iter(grids))].names[0]: (("learner", "parameter"), regret[:, 0, :, 0, 0]),
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def plans():
+    return ladder.sweeps(Options(seeds=6))
+
+
+@pytest.fixture(scope="module")
+def made(plans):
+    return {label: make_up(arguments) for label, arguments in plans.items()}
+
+
+def test_every_rung_has_a_learner_of_its_feedback(plans):
+    for label, contestant in CONTESTANTS.items():
+        learner = make(label, TINY).learner
+        check_kind(learner.feedback)
+        assert contestant.rung.startswith(learner.feedback.replace("one-bit", "one bit"))
+    assert {one.rung for one in CONTESTANTS.values()} == set(RUNGS)
+    assert set(plans) == {"tiny", "tiny-prophets", "paper", "paper-prophets", "segments"}
+
+
+def test_budgets_are_equal_and_training_is_apart(plans):
+    assert {len(one.values) for one in CONTESTANTS.values()} == {5}
+    mdps = expand_instances(plans["tiny"]["instances"])
+    training = [np.asarray(m.prob) for n, m in mdps.items() if n.startswith(ladder.TRAINING)]
+    others = [np.asarray(m.prob) for n, m in mdps.items() if not n.startswith(ladder.TRAINING)]
+    assert len(training) == 6
+    assert len(others) == 9
+    assert not any(np.array_equal(a, b) for a in training for b in others)
+
+
+def test_the_best_setting_is_chosen_and_reported(made):
+    ds = made["tiny"]
+    assert ladder.choose(ds, "ExpRef") == 2
+    assert ladder.choose(ds, "uniform") == 0
+    found = ladder.reported(ds)
+    assert "parameter" not in found.dims
+    assert not any(str(name).startswith(ladder.TRAINING) for name in found["instance"].values)
+    np.testing.assert_array_equal(
+        found["regret"].sel(learner="PSRL"),
+        ds["regret"].sel(learner="PSRL", instance=found["instance"]).isel(parameter=2),
+    )
+
+
+def test_a_linear_setting_is_refused():
+    plan = ladder.sweeps(Options(seeds=4))["tiny"]
+    ds = make_up(plan)
+    episodes = ds["episode"].values
+    ds["regret"].loc[{"learner": "PSRL", "parameter": 2}] = 1e-3 * episodes
+    assert ladder.choose(ds, "PSRL") in (1, 3)
+    ds["regret"].loc[{"learner": "PSRL"}] = 1e-3 * episodes
+    assert ladder.choose(ds, "PSRL") == 0  # all are linear: the first of the best
+
+
+def test_figures_and_tables(made):
+    experiment = load_experiment("ladder")
+    drawn = experiment.figures(made, Options())
+    assert set(drawn) == {
+        "ladder_tiny",
+        "ladder_tiny_summary",
+        "ladder_paper",
+        "ladder_paper_summary",
+        "ladder_segments",
+    }
+    for one in drawn.values():
+        assert not clipped_texts(one.figure)
+    shown = texts(drawn["ladder_tiny_summary"].figure)
+    for label in ("prophet optimism", "UCB1 over policies", "ExpRef (theory)", "one bit"):
+        assert label in shown
+    assert "UCB1 over policies" not in texts(drawn["ladder_paper_summary"].figure)
+    tables = experiment.tables(made, Options())
+    assert "| below (" in tables["ladder.md"]
+    assert "H = 15, k = 2, A = 5" in tables["ladder.md"]
+    assert "3 segments" in tables["ladder_tuning.md"]

@@ -1,0 +1,229 @@
+"""What the fuzz of the public names draws from: good values, odd values, and oracles in plain Python."""
+
+import collections
+import functools
+import math
+import re
+import warnings
+
+import families
+import jax
+import numpy as np
+import synthetic_sweep
+from hypothesis import HealthCheck
+from hypothesis import strategies as st
+
+import jaxbandit as jb
+
+Case = collections.namedtuple("Case", "name call arguments check")
+"""The call, its arguments by name, and what must hold of the answer."""
+RULES = {"deadline": None, "derandomize": True, "database": None,
+         "suppress_health_check": list(HealthCheck)}  # fmt: skip
+KEY = jax.random.key(3)
+ODD = [
+    None, True, "x", "", b"x", "a\0b", "\ud800", math.nan, math.inf, -math.inf, -1, 0, 0.5, -0.0, 1e39, 1e-45,
+    2**31, 2**32, 2**63, 10**400, 1j, [], [1], [[1]], {}, (), object(), math.sin, np.float16(0.1), np.array([]),
+    np.array([1.5, 2.5]), np.ones((2, 2), bool), np.ones((2, 3, 4)), [None], ["a"], [[1], [1, 2]], [2**70],
+    np.int8(-3), np.array(7), jax.random.key(1), jax.random.split(jax.random.key(1)), range(3),
+]  # fmt: skip
+"""Values that few parameters accept."""
+
+
+def odd():
+    return st.sampled_from(ODD)
+
+
+def sizes(low=1):
+    return st.sampled_from([low, low + 1, np.int64(low + 1), float(low)])
+
+
+def tables(rows=2, columns=2):
+    """Small tables of numbers >= 0, with a few that are not."""
+    numbers = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, 1e-3, 7.25])
+    return st.lists(
+        st.lists(numbers, min_size=columns, max_size=columns), min_size=rows, max_size=rows
+    )
+
+
+def distributions(rows=2, columns=2):
+    row = st.sampled_from([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0], [0.5, 0.4], [1.5, -0.5]])
+    return st.lists(row, min_size=rows, max_size=rows)
+
+
+def costs():
+    row = st.lists(st.sampled_from([0, 1, 2, 7, 10**12, 0.5]), min_size=2, max_size=2)
+    return st.lists(row, min_size=2, max_size=2)
+
+
+KEYS = st.sampled_from([KEY, jax.random.key(2**32 - 1)])
+SUPPORT = {
+    "values": tables(),
+    "probabilities": distributions(),
+    "capacity": sizes(),
+    "value_scale": st.sampled_from([None, 1.0, 7.25, 100, 0.5]),
+}
+DRAWN = {"key": KEYS, "horizon": sizes(), "capacity": sizes(), "num_values": sizes(2)}
+RANDOM = {"key": KEYS, "horizon": sizes(), "width": sizes(), "num_actions": sizes()}
+GAPS = st.sampled_from([0, 0.25, 0.5, 0.1, 0.6, None])
+INSTANCES = {
+    "prophet-uniform": {"horizon": sizes(), "capacity": sizes(), "num_values": sizes(2)},
+    "prophet-random": DRAWN,
+    "prophet": SUPPORT,
+    "posted-pricing": SUPPORT,
+    "posted-pricing-random": DRAWN,
+    "knapsack": {
+        "probabilities": distributions(),
+        "rewards": tables(),
+        "costs": costs(),
+        "budget": sizes(0),
+        "reward_scale": st.sampled_from([None, 10.0, 1.0]),
+    },
+    "knapsack-random": {
+        "key": KEYS,
+        "horizon": sizes(),
+        "budget": sizes(0),
+        "num_outcomes": sizes(),
+    },
+    "hard-general": {
+        "num_actions": sizes(),
+        "theta": st.sampled_from([[0, 1], [1, 0], [0], [2, 2], None]),
+        "gap": GAPS,
+        "key": KEYS,
+        "horizon": st.sampled_from([None, 2, 1]),
+        "num_episodes": st.sampled_from([None, 100, 1e6]),
+    },
+    "hard-ordered": {
+        "horizon": st.sampled_from([2, 3]),
+        "num_actions": sizes(),
+        "down_stages": st.sampled_from([[1], [1, 2], [2, 1], [3], None]),
+        "down_actions": st.sampled_from([[1], [1, 2], [1, 1], None]),
+        "gap": GAPS,
+        "key": KEYS,
+        "num_downs": st.sampled_from([None, 1, 2]),
+    },
+    "random-general": RANDOM,
+    "random-ordered": RANDOM,
+}
+
+
+@functools.cache
+def pool():
+    """Instances for planning, with some that are not."""
+    good = [families.tiny(name) for name in ("random-ordered", "prophet", "hard-general")]
+    wrong = good[0]._replace(prob=good[0].prob * 2)
+    return [*good, wrong, good[1]._replace(start=np.int32(7))]
+
+
+@functools.cache
+def sweep_results():
+    return synthetic_sweep.synthetic_sweep(instances=("I1", "I2/0"), num_seeds=3, num_points=4)
+
+
+def policies(mdp, seed):
+    """Policies of an MDP, deterministic or not, some of them impossible."""
+    rng = np.random.default_rng(seed)
+    states = (mdp.horizon, mdp.width + 1)
+    actions = rng.integers(0, mdp.num_actions, states)
+    randomised = families.random_policy(mdp, seed)
+    return [
+        actions,
+        actions.tolist(),
+        randomised,
+        randomised.astype(np.float64),
+        actions + mdp.num_actions,
+        -1 - actions,
+        randomised * 2,
+        randomised - 0.5,
+        np.where(randomised > 0.3, np.nan, randomised),
+        randomised[:1] if mdp.horizon > 1 else randomised[0],
+        actions.astype(float),
+    ][seed % 11]
+
+
+def is_policy(mdp, policy):
+    array = np.asarray(policy)
+    states = (mdp.horizon, mdp.width + 1)
+    if array.dtype.kind in "iu":
+        return array.shape == states and ((array >= 0) & (array < mdp.num_actions)).all()
+    if array.dtype.kind != "f" or array.shape != (*states, mdp.num_actions):
+        return False
+    return bool((array >= 0).all() and np.allclose(array.sum(-1), 1, atol=1e-5))
+
+
+def best_value(lists, level, stage=0):
+    """Optimal value from a state on, by trying every action: no array operations."""
+    prob = lists[0]
+    if stage == len(prob):
+        return 0.0
+    totals = []
+    for a in range(len(prob[stage][level])):
+        rows = (table[stage][level][a] for table in lists)
+        totals.append(
+            sum(
+                p * (r + best_value(lists, s, stage + 1))
+                for p, r, s in zip(*rows, strict=True)
+                if p
+            )
+        )
+    return max(totals)
+
+
+def value_of(mdp, policy):
+    exact = np.asarray(policy)
+    exact = exact.tolist() if exact.dtype.kind in "iu" else exact.astype(np.float64).tolist()
+    return families.expectation(families.as_lists(mdp), exact, int(mdp.start))
+
+
+def visits_of(mdp, policy):
+    """Probability of visiting every state, path by path."""
+    prob, _, next_level = families.as_lists(mdp)
+    array = np.asarray(policy)
+    visits = np.zeros((mdp.horizon, mdp.width + 1))
+
+    def walk(stage, level, weight):
+        if stage == mdp.horizon or not weight:
+            return
+        visits[stage, level] += weight
+        chosen = array[stage, level]
+        choices = {int(chosen): 1.0} if array.ndim == 2 else dict(enumerate(chosen))
+        for a, share in choices.items():
+            for p, s in zip(prob[stage][level][a], next_level[stage][level][a], strict=True):
+                walk(stage + 1, s, weight * float(share) * p)
+
+    walk(0, int(mdp.start), 1.0)
+    return visits
+
+
+def check_instance(mdp):
+    """A right instance: valid, and its optimal value is that of trying everything."""
+    assert jb.validate(mdp) is mdp
+    expected = best_value(families.as_lists(mdp), int(mdp.start))
+    np.testing.assert_allclose(float(jb.optimal(mdp)[0]), expected, rtol=1e-4, atol=1e-6)
+
+
+def drawn(draw, strategies, odds=0.2):
+    """A value for every parameter; now and then an odd one."""
+    chances = draw(st.lists(st.floats(0, 1), min_size=len(strategies), max_size=len(strategies)))
+    return {
+        name: draw(odd() if chance < odds else strategy)
+        for chance, (name, strategy) in zip(chances, strategies.items(), strict=True)
+    }
+
+
+def outcome(case):
+    """How the call ended: "right", or the kind of error, which must name an argument."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            answer = case.call(**case.arguments)
+    except (ValueError, TypeError, FileNotFoundError, FileExistsError) as caught:
+        error = caught
+    else:
+        assert case.check(answer) is not False, f"{case.name}{case.arguments}"
+        return "right"
+    words = {*case.arguments, "MDP", "mdp", "instance", "learner", "name", "values", "record"}
+    named = set(re.findall(r"\w+", str(error))) & words
+    assert named, f"{case.name}{case.arguments}: {error!r} names no argument"
+    told = any(word in str(error) for word in ("accepted", "must", "needs", "give another"))
+    assert told, f"{case.name}{case.arguments}: {error!r} does not say what is accepted"
+    return type(error).__name__

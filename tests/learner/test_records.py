@@ -1,0 +1,102 @@
+"""Learners in one line, and in notebooks."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+
+LINES = {
+    "Learner('expref', bandit)": ("expref", {}),
+    "Learner('expref', bandit, preset practical)": ("expref", {"preset": "practical"}),
+    "Learner('expref', bandit, preset practical, threshold 0.1)": (
+        "expref",
+        {"preset": "practical", "threshold": 0.1},
+    ),
+    "Learner('expref', bandit, threshold 0.3, last_epsilon 0.1)": (
+        "expref",
+        {"threshold": 0.3, "last_epsilon": 0.1},
+    ),
+    "Learner('expref', bandit, epsilons of 2 phases)": ("expref", {"epsilons": [0.5, 0.2]}),
+    "Learner('ordered-expref', bandit, preset practical-paper-exploration)": (
+        "ordered-expref",
+        {"preset": "practical-paper-exploration"},
+    ),
+    "Learner('policy-gradient', bandit, baseline_decay 0.99, learning_rate 0.1)": (
+        "policy-gradient",
+        {"learning_rate": 0.1},
+    ),
+    "Learner('fixed', bandit, policy [1, 2])": ("fixed", {"policy": [[0, 1]]}),
+    "Learner('uniform', bandit)": ("uniform", {}),
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_one_line(line):
+    name, parameters = LINES[line]
+    assert repr(jb.make_learner(name, **parameters)) == line
+
+
+def test_one_line_for_grids_and_rules():
+    learner = jb.make_learner("expref", preset="practical")
+    grid = jb.grid(learner, threshold=[0.05, 0.1])
+    assert (
+        repr(grid.learner) == "Learner('expref', bandit, preset practical, threshold of 2 settings)"
+    )
+    assert repr(learner.rules) == "Learner('expref', bandit)"
+    assert len(repr(jb.make_learner("ucbvi"))) < 80
+
+
+def test_values_that_stand_for_none_are_not_listed():
+    params = {"threshold": np.nan, "num_phases": np.inf, "scale": np.float32(0.5), "table": [1, 2]}
+    learner = jb.Learner(len, len, len, name="mine", params=params)
+    assert repr(learner) == "Learner('mine', bandit, scale 0.5, table [2])"
+
+
+def test_rules_are_the_program_alone():
+    learner = jb.make_learner("expref")
+    assert learner.rules == learner._replace(check=None, caption=None).rules
+    assert learner.rules.check is None
+
+
+def test_html_is_escaped():
+    learner = jb.Learner(len, len, len, name="<b>bold</b>", params={"<i>": 1.0})
+    shown = learner._repr_html_()
+    assert "<b>" not in shown
+    assert "<i>" not in shown
+    assert "&lt;b&gt;bold&lt;/b&gt;" in shown
+    assert "preset practical" in jb.make_learner("expref", preset="practical")._repr_html_()
+
+
+def test_three_functions_of_twenty_lines_are_still_a_learner():
+    """No constants, no check, nothing but the three functions."""
+
+    def init(problem, params):
+        return jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
+
+    learner = jb.Learner(init, lambda state, key: state, lambda state, policy, feedback: state)
+    assert repr(learner) == "Learner('learner', bandit)"
+    shown = jb.testing.check_learner(learner, num_episodes=8)
+    assert "constants" not in [row.name for row in shown.properties]
+
+
+def test_help_explains_the_contract(capsys):
+    help(jb.Learner)
+    shown = capsys.readouterr().out
+    for word in (
+        "init(problem, params)",
+        "constants(problem, params)",
+        "best_so_far",
+        "lanes_last",
+    ):
+        assert word in shown
+    help(jb.Problem)
+    assert "num_episodes" in capsys.readouterr().out
+
+
+def test_other_parameter_values_are_equal_rules():
+    one, two = jb.make_learner("expref"), jb.make_learner("expref", preset="practical")
+    assert one.rules == two.rules
+    assert hash(one.rules) == hash(two.rules)
+    assert one.rules.params == ()
+    assert np.isnan(one.params["threshold"])

@@ -1,0 +1,59 @@
+"""What a constructor refuses, `Learner.check` refuses, too."""
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.learners.parameters import check_bonus, check_gradient, check_policy, check_schedule
+
+BAD = {
+    "episodes_scale": [-1.0, 0.0, np.nan, np.inf],
+    "threshold_scale": [-1.0, np.nan],
+    "threshold": [-0.1, 0.0, np.inf],
+    "first_epsilon": [0.0, -1.0, np.nan],
+    "ratio": [0.0, 1.0, 1.5, np.nan],
+    "last_epsilon": [0.0, -1.0, np.inf],
+    "num_phases": [0, 33, 2.5, -1, np.nan],
+    "exploration_scale": [0.0, -1.0, np.nan],
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_schedules(name):
+    params = jb.make_learner("ordered-expref", preset="practical").params
+    for value in BAD[name]:
+        with pytest.raises(ValueError, match=f"{name}: .*; accepted: "):
+            check_schedule({**params, name: np.float64(value)})
+        with pytest.raises(ValueError, match=f"{name}: .*; accepted: "):
+            jb.make_learner("ordered-expref", **{name: value})
+
+
+def test_values_that_stand_for_the_paper_are_accepted():
+    for name in ("expref", "ordered-expref"):
+        learner = jb.make_learner(name)
+        learner.check(learner.params)
+        learner.check({**learner.params, "threshold": np.float64(0.1), "num_phases": 3})
+        explicit = jb.make_learner(name, epsilons=[0.5, 0.25])
+        explicit.check(explicit.params)
+        for wrong in ([0.5, 2.0], [0.0], [-1.0, 0.5]):
+            padded = np.pad(wrong, (0, 32 - len(wrong)))
+            with pytest.raises(ValueError, match=r"epsilons: .*; accepted"):
+                learner.check({**learner.params, "epsilons": padded})
+
+
+def test_the_others():
+    check_bonus({"bonus_scale": np.float32(0)})
+    for value in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"bonus_scale: .*; accepted: a finite number >= 0"):
+            check_bonus({"bonus_scale": np.float32(value)})
+    check_gradient({"baseline_decay": 0.0})
+    for params in (
+        {"baseline_decay": np.float32(1)},
+        {"baseline_decay": 0.5, "learning_rate": np.float32(0)},
+        {"baseline_decay": np.nan, "learning_rate": 1.0},
+    ):
+        with pytest.raises(ValueError, match=r"(baseline_decay|learning_rate): .*; accepted: "):
+            check_gradient(params)
+    check_policy({"policy": np.full((2, 2, 4), 0.25, np.float32)})
+    with pytest.raises(ValueError, match=r"policy: .*\.\.\.; accepted: action probabilities"):
+        check_policy({"policy": np.full((2, 20, 4), 0.3)})

@@ -1,0 +1,43 @@
+"""Presets are values over the paper's, and captions name them."""
+
+import jax
+import numpy as np
+
+import jaxbandit as jb
+from jaxbandit.learner import make_constants
+from jaxbandit.learners.presets import CAPTIONS, DEFAULTS, PRESETS, schedule_params
+
+
+def test_theory_is_the_paper_and_given_values_come_first():
+    ours = jb.make_learner("expref", preset="theory").params
+    for key, value in jb.make_learner("expref").params.items():
+        np.testing.assert_array_equal(ours[key], value)
+    for name, presets in PRESETS.items():
+        for preset, values in presets.items():
+            params = jb.make_learner(name, preset=preset).params
+            assert {key: float(params[key]) for key in values} == values
+            assert list(params) == list(DEFAULTS[name])
+    overruled = jb.make_learner("expref", preset="practical", threshold=0.1).params
+    assert float(overruled["threshold"]) == 0.1
+    assert float(overruled["first_epsilon"]) == 0.2982
+
+
+def test_the_schedule_of_the_practical_preset():
+    learner = jb.make_learner("expref", preset="practical")
+    found = make_constants(learner, jb.Problem(2, 2, 2, 2_000_000), learner.params)
+    epsilons = [0.2982, 0.2109, 0.1491, 0.1054, 0.0746]
+    np.testing.assert_allclose(found.epsilons[:6], [*epsilons, 0], atol=1e-4)
+    assert found.episodes_per_arm[:6].tolist() == [164, 327, 653, 1306, 2611, 0]
+
+
+def test_captions():
+    for name, presets in PRESETS.items():
+        for preset in presets:
+            said = CAPTIONS[name](schedule_params(name, preset, {}))
+            assert said == ("" if preset == "theory" else f"preset {preset}")
+    changed = schedule_params("expref", "practical", {"num_phases": 3, "epsilons": [0.5]})
+    assert CAPTIONS["expref"](changed) == "preset practical, num_phases 3, epsilons of 1 phases"
+    paper = schedule_params("expref", "practical", {}) | {"threshold": np.float64(np.nan)}
+    assert CAPTIONS["expref"](paper) == "preset practical, threshold as in the paper"
+    many = jax.tree.map(lambda x: np.stack([x, x]), schedule_params("expref", "practical", {}))
+    assert CAPTIONS["expref"](many) == "preset practical"

@@ -1,0 +1,120 @@
+"""One-item prophets under bandit feedback: the guarantee with adversarial noise, by hand, on both engines."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxbandit as jb
+from jaxbandit.learner import Problem
+from jaxbandit.learners.prophet_bandit import absorb, next_block, prophet_bandit
+from jaxbandit.xla.compat import x64
+
+
+def instance(seed, horizon=4, num_values=4):
+    key = jax.random.key(seed)
+    return jb.make_instance(
+        "prophet-random", key=key, horizon=horizon, capacity=1, num_values=num_values
+    )
+
+
+def exact_value(mdp, policy):
+    """Value of a randomised policy [H, 2, A] with k = 1, by a loop over the stages."""
+    prob, reward, target = (np.asarray(x, float) for x in (mdp.prob, mdp.reward, mdp.next_level))
+    tail = 0.0
+    for i in reversed(range(mdp.horizon)):
+        here = reward[i, 1] + (target[i, 1] == 1) * tail
+        tail = float((policy[i, 1][:, None] * prob[i, 1] * here).sum())
+    return tail
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_optimal_policy_survives_the_worst_noise(seed):
+    """Estimates are off by +-eps/2, signs at random: after each of 6 phases some optimal policy is
+    active, alpha-hat loses at most H eps, and the active sets are those of a comparison by hand."""
+    mdp = instance(seed)
+    H, A = 4, 4
+    learner = prophet_bandit()
+    random = np.random.default_rng(seed)
+    optimum = float(jb.optimal(mdp)[0])
+    with x64():
+        problem = Problem(H, 1, A, jnp.float64(1e12), jnp.asarray(mdp.rank))
+        state = learner.blocks.init(problem, learner.params)
+        for phase in range(6):
+            eps = 0.5**phase
+            for _ in range(H):
+                blocks = next_block(state)
+                totals = np.zeros(A)
+                for a in np.flatnonzero(np.asarray(blocks.episodes)):
+                    policy = np.asarray(blocks.policy).copy()
+                    policy[int(blocks.stage)] = np.asarray(blocks.rows[a])
+                    noise = eps / 2 * random.choice([-1, 1])
+                    totals[a] = (exact_value(mdp, policy) + noise) * float(blocks.episodes[a])
+                state = absorb(state, blocks.episodes, jnp.asarray(totals))
+            assert int(state.phase) == phase + 1
+            chosen = np.asarray(state.committed)
+            table = np.eye(A)[np.repeat(chosen[:, None], 2, axis=1)]
+            assert optimum - exact_value(mdp, table) <= H * eps + 1e-6
+            within = best_active(mdp, np.asarray(state.active))
+            assert within == pytest.approx(optimum, abs=1e-6)
+
+
+def best_active(mdp, active):
+    """The best value with active thresholds alone, by backward induction."""
+    prob, reward, target = (np.asarray(x, float) for x in (mdp.prob, mdp.reward, mdp.next_level))
+    tail = 0.0
+    for i in reversed(range(mdp.horizon)):
+        q = (prob[i, 1] * (reward[i, 1] + (target[i, 1] == 1) * tail)).sum(-1)
+        tail = q[active[i]].max()
+    return tail
+
+
+def test_a_block_by_hand():
+    """H = 2, A = 2, one action of stage 1 left: earlier stages play the largest active threshold,
+    n = ceil(12 ln T / eps^2), and slack is C eps with C = 2 at the first of two stages."""
+    learner = prophet_bandit(threshold_scale=0.1)
+    rank = jnp.tile(jnp.arange(2, dtype=jnp.int32), (2, 2, 1))
+    with x64():
+        state = learner.blocks.init(Problem(2, 1, 2, jnp.exp(jnp.float64(9)), rank), learner.params)
+        blocks = next_block(state)
+        np.testing.assert_array_equal(blocks.episodes, [108, 108])
+        assert int(blocks.stage) == 1
+        assert np.asarray(blocks.policy[0, 1]).argmax() == 1
+        state = absorb(state, blocks.episodes, jnp.asarray([108 * 0.5, 108 * 0.39]))
+        assert state.refined[1].tolist() == [True, False]  # 0.11 below, slack 0.1 * 1
+        state = absorb(state, jnp.asarray([108.0, 108]), jnp.asarray([108 * 0.4, 108 * 0.59]))
+        assert state.active.tolist() == [[True, True], [True, False]]  # slack 0.1 * 2
+        assert state.committed.tolist() == [1, 0]
+        assert int(state.phase) == 1
+        blocks = next_block(state)
+        np.testing.assert_array_equal(blocks.episodes, [432, 0])
+
+
+def test_other_widths_are_refused():
+    learner = prophet_bandit()
+    with pytest.raises(ValueError, match="an MDP of width k = 2; accepted: k = 1"):
+        learner.init(Problem(3, 2, 2, 10.0), learner.params)
+    with pytest.raises(ValueError, match=r"first_epsilon: 0.0; accepted: a finite number > 0"):
+        prophet_bandit(first_epsilon=0)
+
+
+def test_conformance():
+    mdp = instance(0, horizon=3, num_values=2)
+    jb.testing.check_learner(prophet_bandit(episodes_scale=0.05, threshold_scale=0.1), mdp)
+
+
+def test_both_engines_agree_in_law():
+    """400 runs of 600 episodes on each engine, regret at two points: Kolmogorov and Smirnov's test,
+    false-alarm rate 1e-6 each."""
+    mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
+    learner = prophet_bandit(episodes_scale=0.03, threshold_scale=0.1)
+    regrets = {}
+    for seed, engine in enumerate(("episodes", "blocks")):
+        keys = jax.random.split(jax.random.key(seed), (1, 400))
+        results, _ = jb.testing.run_lanes(engine, [learner], [mdp], keys, 600, [200, 600])
+        regrets[engine] = np.round(results["regret"][0], 2)
+    for w in range(2):
+        one, two = (regrets[engine][:, w] for engine in ("episodes", "blocks"))
+        assert stats.ks_2samp(one, two, method="asymp").pvalue > 1e-6
+    assert np.unique(regrets["blocks"][:, 1]).size > 5

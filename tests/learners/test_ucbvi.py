@@ -1,0 +1,385 @@
+"""UCB-VI against plain Python, its lanes, its optimism, and counts beyond what float32 can hold."""
+
+import math
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.feedback import SemiBanditFeedback
+from jaxbandit.learner import make_constants
+from jaxbandit.learners import Problem, make_learner
+from jaxbandit.learners.ucbvi import Plan, UCBVIState, _doubt, _greedy, ucbvi
+
+VARIANTS = [(bonus, monotone) for bonus in ("hoeffding", "bernstein") for monotone in (False, True)]
+
+# Five episodes at H=2, k=2, A=2, one (level, action, reward, next level) per stage.
+SCRIPT = [
+    [(2, 0, 0.0, 2), (2, 1, 0.0, 1)],
+    [(2, 0, 0.25, 1), (1, 0, 0.5, 0)],
+    [(2, 1, 0.0, 2), (2, 1, 0.75, 1)],
+    [(2, 0, 0.0, 2), (2, 0, 0.0, 2)],
+    [(2, 1, 0.5, 0), (0, 1, 0.0, 0)],
+]
+EPISODES = 100
+
+
+def reference_q(script, horizon, width, num_actions, num_episodes, scale, bonus, monotone):
+    """Q as a dictionary (i, level, a) -> value, from the formulas of the module, one number at a
+    time."""
+    L = math.log(5 * width * num_actions * horizon * num_episodes**2)
+    keys = [
+        (i, level, a)
+        for i in range(horizon)
+        for level in range(1, width + 1)
+        for a in range(num_actions)
+    ]
+    q = dict.fromkeys(keys, 1.0)
+    for t in range(1, len(script) + 1):
+        tail = [0.0] * (width + 1)
+        new = {}
+        for i in reversed(range(horizon)):
+            for level, a in [
+                (level, a) for level in range(1, width + 1) for a in range(num_actions)
+            ]:
+                seen = [e[i] for e in script[:t] if e[i][:2] == (level, a)]
+                n = len(seen)
+                if n == 0:
+                    new[i, level, a] = 1.0
+                    continue
+                mean = sum(r for _, _, r, _ in seen) / n
+                value = sum(tail[s] for *_, s in seen) / n
+                if bonus == "hoeffding":
+                    extra = math.sqrt(L / n)
+                else:
+                    variance = sum((tail[s] - value) ** 2 for *_, s in seen) / n
+                    doubt = 0.0
+                    for *_, s in seen:
+                        if i + 1 < horizon and s > 0:
+                            arrivals = max(sum(e[i + 1][0] == s for e in script[:t]), 1)
+                            doubt += (
+                                min(1e4 * horizon * width**2 * num_actions * L**2 / arrivals, 1) / n
+                            )
+                    extra = (
+                        math.sqrt(8 * L * variance / n)
+                        + math.sqrt(8 * L * mean * (1 - mean) / n)
+                        + 14 * L / (3 * n)
+                        + math.sqrt(8 * doubt / n)
+                    )
+                new[i, level, a] = min(1.0, mean + value + scale * extra)
+                if monotone:
+                    new[i, level, a] = min(new[i, level, a], q[i, level, a])
+            tail = [0.0] + [
+                max(new[i, level, a] for a in range(num_actions)) for level in range(1, width + 1)
+            ]
+        q = new
+    return q
+
+
+def feedback_of(episode):
+    levels, actions, rewards, following = (np.array(x) for x in zip(*episode, strict=True))
+    ints = [jnp.asarray(x, jnp.int32) for x in (levels, actions, following)]
+    return SemiBanditFeedback(ints[0], ints[1], jnp.asarray(rewards, jnp.float32), ints[2])
+
+
+def begin(learner, problem):
+    """The first state and the constants."""
+    constants = make_constants(learner, problem, learner.params)
+    return learner.init(problem, learner.params), jax.tree.map(jnp.asarray, constants)
+
+
+def play(learner, script, horizon=2, width=2, num_actions=2):
+    state, given = begin(learner, Problem(horizon, width, num_actions, EPISODES))
+    for episode in script:
+        state = learner.update(state, learner.act(state, None, given), feedback_of(episode), given)
+    return state, q_of(state, given)
+
+
+def q_of(state, given):
+    """Q [A, k, H, *lanes] of a state, from its model and values; the learner keeps it only if it is monotone."""
+    if state.ceiling is not None:
+        return state.ceiling
+    bernstein = state.model.shape[0] == 2 + state.counts.shape[2]
+    doubt = _doubt(state.counts[0], given.log_term) if bernstein else None
+    return _greedy(Plan(state.model, doubt, jnp.ones_like(state.model[0])), state.values, given)[1]
+
+
+def random_feedback(seed, shape, width, num_actions):
+    """Random episodes, whether or not any MDP would produce them; ``shape`` starts with H."""
+    rng = np.random.default_rng(seed)
+    draw = lambda high: jnp.asarray(rng.integers(0, high, shape), jnp.int32)  # noqa: E731
+    rewards = jnp.asarray(rng.random(shape), jnp.float32)
+    return SemiBanditFeedback(draw(width + 1), draw(num_actions), rewards, draw(width + 1))
+
+
+@pytest.mark.parametrize(("bonus", "monotone"), VARIANTS)
+def test_five_scripted_episodes(bonus, monotone):
+    """Q, V and the greedy actions after each episode."""
+    scale = 0.05 if bonus == "hoeffding" else 0.004
+    # A variance is a difference of float32 numbers near 1, wrong by 2^-23 at most, and the bonus takes its root.
+    error = 0 if bonus == "hoeffding" else scale * math.sqrt(8 * 13 * 2**-23)
+    close = partial(pytest.approx, rel=2e-6, abs=error)
+    for length in range(1, len(SCRIPT) + 1):
+        state, q = play(ucbvi(scale, monotone, bonus), SCRIPT[:length])
+        expected = reference_q(SCRIPT[:length], 2, 2, 2, EPISODES, scale, bonus, monotone)
+        for (i, level, a), value in expected.items():
+            assert float(q[a, level - 1, i]) == close(value), (i, level, a)
+        for i, level in [(i, level) for i in range(2) for level in (1, 2)]:
+            both = [expected[i, level, a] for a in range(2)]
+            assert float(state.values[level - 1, i]) == close(max(both))
+            assert int(state.policy[i, level]) == int(both[1] > both[0])
+    assert min(expected.values()) < 0.7  # the clipping at 1 leaves something to compare
+
+
+def test_two_numbers_by_hand():
+    """Stage 2, level 2, action 1: rewards 0 and 0.75, N = 2. Stage 1 adds the values of the next
+    levels."""
+    _, q = play(ucbvi(0.05), SCRIPT)
+    L = math.log(5 * 2 * 2 * 2) + 2 * math.log(100)
+    assert float(q[1, 1, 1]) == pytest.approx(0.375 + 0.05 * math.sqrt(L / 2), rel=1e-6)
+    level1 = 1.0  # action 1 was never tried there
+    level2 = 0.375 + 0.05 * math.sqrt(L / 2)  # above action 0, which paid nothing
+    expected = 0.25 / 3 + (2 * level2 + level1) / 3 + 0.05 * math.sqrt(L / 3)
+    assert float(q[0, 1, 0]) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("bonus", ["hoeffding", "bernstein"])
+def test_counts_and_model_are_those_of_the_script(bonus):
+    state, _ = play(ucbvi(0.05, False, bonus), SCRIPT)
+    L = math.log(5 * 2 * 2 * 2) + 2 * math.log(100)
+    for i, level, a in [(i, level, a) for i in range(2) for level in (1, 2) for a in range(2)]:
+        seen = [e[i] for e in SCRIPT if e[i][:2] == (level, a)]
+        here = (slice(None), a, level - 1, i)
+        moves = [sum(s == one for *_, s in seen) for one in (1, 2)]
+        assert state.counts[here].tolist() == [len(seen), *moves]
+        assert int(state.visits[i, level - 1, a]) == len(seen)
+        whole, fraction = state.rewards[here].tolist()
+        assert whole + fraction / 2**30 == sum(r for _, _, r, _ in seen)
+        model = np.asarray(state.model[here])
+        if not seen:
+            assert model.tolist() == [1.0] + [0.0] * (len(model) - 1)
+            continue
+        n = len(seen)
+        first = sum(r for _, _, r, _ in seen) / n
+        if bonus == "hoeffding":
+            expected = [first + 0.05 * math.sqrt(L / n), *(m / n for m in moves)]
+        else:
+            expected = [first, *(m / n for m in moves), 1 / n]
+        np.testing.assert_allclose(model, expected, rtol=1e-6)
+
+
+def test_monotone_only_lowers():
+    _, plain = play(ucbvi(0.05), SCRIPT)
+    _, monotone = play(ucbvi(0.05, monotone=True), SCRIPT)
+    assert bool(jnp.all(monotone <= plain))
+    assert bool(jnp.any(monotone < plain))
+
+
+def test_first_policy_and_ties():
+    learner = ucbvi()
+    state, given = begin(learner, Problem(3, 2, 4, 10))
+    chex.assert_trees_all_equal(learner.act(state, None, given), jnp.zeros((3, 3), jnp.int32))
+    state, q = play(learner, SCRIPT)
+    expected = np.moveaxis(np.argmax(np.asarray(q), axis=0), 0, 1)
+    policy = learner.act(state, None, given)
+    np.testing.assert_array_equal(policy[:, 1:], expected)
+    np.testing.assert_array_equal(policy[:, 0], 0)
+
+
+@pytest.mark.parametrize(("bonus", "monotone"), VARIANTS)
+@pytest.mark.parametrize("horizon", [4, 65])
+def test_lanes_vmap_and_loop_agree(bonus, monotone, horizon):
+    """65 stages are planned in a loop, 4 without one."""
+    width, num_actions, lanes = 3, 3, (2, 3)
+    learner = ucbvi(0.03, monotone, bonus)
+    start, given = begin(learner, Problem(horizon, width, num_actions, 10_000))
+    spread, given_lanes = jax.tree.map(
+        lambda x: jnp.broadcast_to(x[..., None, None], (*x.shape, *lanes)), (start, given)
+    )
+    stacked = jax.tree.map(lambda x: jnp.broadcast_to(x, (6, *x.shape)), start)
+    single = [start] * 6
+    update = jax.jit(learner.update)
+    mapped = jax.jit(jax.vmap(learner.update, (0, None, 0, None)))
+    for t in range(15):
+        feedback = random_feedback(t, (horizon, *lanes), width, num_actions)
+        by_lane = jax.tree.map(lambda x: jnp.moveaxis(x.reshape(horizon, 6), 1, 0), feedback)
+        spread = update(spread, None, feedback, given_lanes)
+        stacked = mapped(stacked, None, by_lane, given)
+        for j in range(6):
+            seen = jax.tree.map(lambda x, j=j: x[j], by_lane)
+            single[j] = update(single[j], None, seen, given)
+    flat = jax.tree.map(lambda x: jnp.moveaxis(x.reshape(*x.shape[:-2], 6), -1, 0), spread)
+    loop = jax.tree.map(lambda *x: jnp.stack(x), *single)
+    assert isinstance(flat, UCBVIState)
+    assert flat.counts.shape == (6, 1 + width, num_actions, width, horizon)
+    chex.assert_trees_all_equal(flat.counts, stacked.counts, loop.counts)
+    chex.assert_trees_all_equal(flat.rewards, stacked.rewards, loop.rewards)
+    chex.assert_trees_all_close(flat.values, stacked.values, loop.values, rtol=1e-5)
+    assert spread.policy.shape == (horizon, width + 1, *lanes)
+    assert spread.policy.dtype == jnp.int32
+
+
+@pytest.mark.parametrize("bonus", ["hoeffding", "bernstein"])
+def test_optimism_on_the_good_event(bonus):
+    """With c = 1 the optimistic value stays above the optimum in 20 runs of 300 episodes.
+
+    By Hoeffding one mean over N visits deviates by sqrt(L / N) with probability at most exp(-2 L),
+    and there
+    are H k A T of them in a run: the false-alarm rate is below 1e-8. The Bernstein bonus is larger
+    here, and the monotone Q, being the smallest so far, is the hardest case.
+    """
+    horizon, num_episodes, runs = 3, 300, 20
+    mdp = jb.make_instance("prophet-uniform", horizon=horizon, capacity=2, num_values=3)
+    optimum = jb.optimal_values(mdp)[0][:-1, 1:]
+    learner = ucbvi(1.0, True, bonus)
+    start, given = begin(learner, Problem(horizon, 2, 3, num_episodes))
+
+    def episode(state, key):
+        policy = learner.act(state, None, given)
+
+        def stage(level, x):
+            i, key = x
+            action = policy[i, level]
+            bounds = jnp.cumsum(mdp.prob[i, level, action])[:-1]
+            m = jnp.sum(jax.random.uniform(key) >= bounds, dtype=jnp.int32)
+            following = mdp.next_level[i, level, action, m]
+            return following, (level, action, mdp.reward[i, level, action, m], following)
+
+        stages = (jnp.arange(horizon), jax.random.split(key, horizon))
+        _, seen = jax.lax.scan(stage, mdp.start, stages)
+        state = learner.update(state, policy, SemiBanditFeedback(*seen), given)
+        return state, state.values.T
+
+    def run(key):
+        return jax.lax.scan(episode, start, jax.random.split(key, num_episodes))
+
+    states, values = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), runs))
+    assert bool(jnp.all(values >= optimum[None, None] - 1e-5))
+    if bonus == "hoeffding":
+        assert float(jnp.min(values)) < 1  # the bound says something
+    assert int(jnp.sum(states.counts[:, 0, :, :, 0])) == runs * num_episodes
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_bernstein_optimism_where_the_bonus_is_small(monotone):
+    """After 100,000 episodes of 8 runs the optimistic values of the start are below 1, and none is
+    below the optimum.
+
+    A Bernstein bound fails with probability at most 2 exp(-L), L = ln(5 H k A T^2) = 26, for each
+    of H k A means in 8 runs: the false-alarm rate at the end is below 1e-9.
+    """
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+    optimum = np.asarray(jb.optimal_values(mdp)[0])[:-1, 1:]
+    keys = jax.random.split(jax.random.key(9), (1, 8))
+    _, state = jb.testing.run_lanes(
+        "episodes", [ucbvi(1.0, monotone, "bernstein")], [mdp], keys, 100_000
+    )
+    values = np.moveaxis(state.values[..., 0, :], 0, 1)
+    assert (values >= optimum[..., None] - 1e-6).all()
+    assert (values[0] < 1).all()  # the bound says something
+
+
+def test_visits_beyond_float32():
+    """From 2^24 visits on float32 counts and running means stand still or drift; integers do
+    not."""
+    learner = ucbvi(1.0)
+    state, given = begin(learner, Problem(1, 1, 1, 10**9))
+    start, more = 2**24 + 3, 5000
+    state = state._replace(
+        counts=jnp.full_like(state.counts, start),
+        rewards=state.rewards.at[0].set(start // 10),
+    )
+    reward = np.float32(0.7)
+    ones = jnp.ones(1, jnp.int32)
+    feedback = SemiBanditFeedback(ones, jnp.zeros(1, jnp.int32), jnp.full(1, reward), ones)
+
+    def one(_, state):
+        return learner.update(state, None, feedback, given)
+
+    state = jax.jit(lambda state: jax.lax.fori_loop(0, more, one, state))(state)
+    assert (np.asarray(state.counts) == start + more).all()
+    whole, fraction = state.rewards.ravel().tolist()
+    total = whole + fraction / 2**30
+    assert total == pytest.approx(start // 10 + more * float(reward), abs=more * 2**-31)
+    L = math.log(5) + 2 * math.log(1e9)
+    mean = total / (start + more)
+    assert state.values.item() == pytest.approx(mean + math.sqrt(L / (start + more)), rel=1e-6)
+
+
+def test_largest_reward_carries():
+    """A fraction of 2^30 - 1 and a reward of 1 fill an int32 exactly."""
+    learner = ucbvi(0.0)
+    state, given = begin(learner, Problem(1, 1, 1, 10))
+    state = state._replace(rewards=state.rewards.at[1].set(2**30 - 1))
+    ones = jnp.ones(1, jnp.int32)
+    seen = SemiBanditFeedback(ones, ones - 1, jnp.ones(1), ones - 1)
+    state = learner.update(state, None, seen, given)
+    assert state.rewards.ravel().tolist() == [1, 2**30 - 1]
+
+
+def test_level_zero_is_ignored():
+    learner = ucbvi()
+    state, given = begin(learner, Problem(2, 2, 2, 10))
+    zeros = jnp.zeros(2, jnp.int32)
+    seen = SemiBanditFeedback(zeros, zeros + 1, jnp.zeros(2), zeros)
+    chex.assert_trees_all_equal(learner.update(state, None, seen, given), state)
+
+
+def test_bonus_scale_is_data():
+    """One trace for all scales, and scales of lanes side by side."""
+    scales = [0.0, 0.1, 0.5, 2.0]
+    problem = Problem(2, 2, 2, EPISODES)
+    made = [ucbvi(scale) for scale in scales]
+    start = made[0].init(problem, made[0].params)
+    given = [jax.tree.map(jnp.asarray, make_constants(x, problem, x.params)) for x in made]
+    script = jax.tree.map(lambda *x: jnp.stack(x), *[feedback_of(e) for e in SCRIPT])
+
+    @jax.jit
+    @chex.assert_max_traces(n=1)
+    def final_values(given):
+        step = lambda state, seen: (ucbvi().update(state, None, seen, given), None)  # noqa: E731
+        return jax.lax.scan(step, start, script)[0].values
+
+    found = [np.asarray(final_values(one)) for one in given]
+    assert len({round(float(values.sum()), 4) for values in found}) > 2
+    for scale, values in zip(scales, found, strict=True):
+        q = reference_q(SCRIPT, 2, 2, 2, EPISODES, scale, "hoeffding", False)
+        expected = [[max(q[i, level, a] for a in range(2)) for i in range(2)] for level in (1, 2)]
+        np.testing.assert_allclose(values, expected, rtol=2e-6)
+
+
+def test_equal_variants_are_one_program():
+    assert ucbvi(0.1).rules == ucbvi(0.9, preset="theory").rules
+    assert hash(ucbvi(0.1).rules) == hash(ucbvi(0.9).rules)
+    assert ucbvi(monotone=True).rules != ucbvi().rules
+
+
+def test_huge_number_of_episodes():
+    """T^2 overflows float32; the logarithm does not."""
+    given = make_constants(ucbvi(), Problem(2, 3, 4, 10**30), ucbvi().params)
+    assert given.log_term.item() == pytest.approx(
+        math.log(5 * 2 * 3 * 4) + 60 * math.log(10), rel=1e-6
+    )
+
+
+def test_presets_and_errors():
+    assert float(ucbvi().params["bonus_scale"]) == 1.0
+    assert float(ucbvi(preset="practical").params["bonus_scale"]) == 2**-6
+    assert float(ucbvi(0.5, preset="practical").params["bonus_scale"]) == 0.5
+    assert make_learner("ucbvi", monotone=True).feedback == "semi-bandit"
+    for parameters, message in [
+        ({"bonus_scale": -1}, "bonus_scale: -1; accepted: a finite number >= 0"),
+        ({"bonus_scale": math.nan}, "bonus_scale: nan; accepted"),
+        ({"bonus_scale": "big"}, "bonus_scale: 'big'; accepted"),
+        ({"bonus_scale": True}, "bonus_scale: True; accepted"),
+        ({"bonus_scale": [0.1, 0.2]}, "bonus_scale: .*; accepted"),
+        ({"monotone": 1}, "monotone: 1; accepted: False, True"),
+        ({"bonus": "chernoff"}, "bonus: 'chernoff'; accepted: 'hoeffding', 'bernstein'"),
+        ({"preset": "magic"}, "preset: 'magic'; accepted: None, 'theory', 'practical'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ucbvi(**parameters)

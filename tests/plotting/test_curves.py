@@ -1,0 +1,248 @@
+"""Regret panels and grids: the data returned, what is written on the figure, nothing cut off."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from synthetic_sweep import LEARNERS, clipped_texts, synthetic_sweep, texts, with_parameter_grid
+
+from jaxbandit.plotting import curves as plots
+from jaxbandit.stats.replication import regret_band
+
+PANELS = [f"I{i} H={H} k={k}" for i in (1, 2) for H in (15, 20) for k in (2, 3, 4)]
+
+
+@pytest.fixture(scope="module")
+def ds():
+    return synthetic_sweep()
+
+
+@pytest.mark.parametrize("kind", ["t", "bootstrap", "simultaneous", "quantile"])
+def test_returns_the_bands_it_drew(ds, kind):
+    drawn = plots.plot_regret(ds, kind=kind)
+    assert list(drawn.data) == list(LEARNERS)
+    expected = regret_band(ds, "UCB-VI", kind=kind)
+    np.testing.assert_array_equal(drawn.data["UCB-VI"].high, expected.high)
+    line = next(line for line in drawn.axes.lines if line.get_label() == "UCB-VI")
+    np.testing.assert_array_equal(line.get_ydata(), expected.center)
+    assert expected.describe() in texts(drawn.figure)
+    assert clipped_texts(drawn.figure) == []
+
+
+def test_names_axes_learners_and_replicates_at_column_width(ds):
+    drawn = plots.plot_regret(ds, size=(3.3, 2.4))
+    written = texts(drawn.figure)
+    for wanted in (
+        *LEARNERS,
+        "episode",
+        "cumulative regret",
+        "8 seeds",
+        "I1 H=4 k=2",
+        "2M",
+        "phase ends",
+    ):
+        assert wanted in written
+    assert clipped_texts(drawn.figure) == []
+
+
+def test_subset_keeps_its_colours(ds):
+    both = plots.plot_regret(ds, ["UCB-VI", "ExpRef"]).axes
+    colours = {line.get_label(): line.get_color() for line in plots.plot_regret(ds).axes.lines}
+    assert all(line.get_color() == colours[line.get_label()] for line in both.lines)
+
+
+def test_draws_into_given_axes_and_leaves_no_figure_behind(ds):
+    before = plt.get_fignums()
+    plots.plot_regret(ds)
+    assert plt.get_fignums() == before
+    figure, axes = plt.subplots(1, 2, figsize=(7, 2.5))
+    try:
+        drawn = plots.plot_regret(ds, ax=axes[1], labels="legend", title="my title")
+        assert drawn.axes is axes[1]
+        assert drawn.figure is figure
+        assert axes[1].get_legend() is not None
+        assert not axes[0].lines
+    finally:
+        plt.close(figure)
+
+
+def test_family_uses_instances_as_replicates():
+    sweep = synthetic_sweep(["I2/0", "I2/1", "I2/2"], num_seeds=4)
+    by_family = plots.plot_regret(
+        sweep, instance="I2"
+    )  # a family's name works in the instance's place
+    assert (by_family.data["ExpRef"].n, by_family.data["ExpRef"].replicates) == (3, "instances")
+    assert "3 instances x 4 seeds" in texts(by_family.figure)
+    assert plots.plot_regret(sweep, instance="I2/1").data["ExpRef"].n == 4
+
+
+def test_loglog_with_bounds_and_guides(ds):
+    bounds = {"theorem": lambda t: 100 * np.sqrt(t), "array": np.full(ds.sizes["episode"], 1e5)}
+    drawn = plots.plot_regret(ds, scale="loglog", bounds=bounds, slope_guides=(0.5, 1))
+    assert drawn.axes.get_xscale() == drawn.axes.get_yscale() == "log"
+    written = texts(drawn.figure)
+    assert all(wanted in written for wanted in ("theorem", "array", "slope 1/2", "slope 1\n"))
+    grey = [line for line in drawn.axes.lines if line.get_label().startswith("_")]
+    for line, slope in zip(grey[2:], (0.5, 1), strict=True):
+        x, y = line.get_data()
+        seen = np.isfinite(y)
+        np.testing.assert_allclose(np.diff(np.log(y[seen])) / np.diff(np.log(x[seen])), slope)
+    assert clipped_texts(drawn.figure) == []
+
+
+def test_bounds_far_above_a_linear_panel_do_not_flatten_it(ds):
+    drawn = plots.plot_regret(ds, bounds={"theorem": lambda t: 1e9 + t, "near": lambda t: 0.05 * t})
+    assert drawn.axes.get_ylim()[1] < 3e5
+    assert "above the axes: theorem" in texts(drawn.figure)
+    assert "\nnear" in texts(drawn.figure)
+
+
+def test_phases_are_marked_at_medians(ds):
+    drawn = plots.plot_regret(ds)
+    marks = [
+        c
+        for c in drawn.axes.collections
+        if c.get_transform() != drawn.axes.transData and len(c.get_paths()) < 4
+    ]
+    expected = np.median(ds["phase_end"].sel(learner="OrderedExpRef").values[0], axis=0)
+    found = [np.sort([path.vertices[0, 0] for path in c.get_paths()]) for c in marks]
+    assert any(len(f) == 3 and np.allclose(f, expected) for f in found)
+    assert any(len(f) == 2 for f in found)  # ExpRef's third phase is never finished
+    assert "phase ends" not in texts(plots.plot_regret(ds, phases=False).figure)
+
+
+def test_missing_points_and_missing_learners_are_drawn_around(ds):
+    gaps = ds.copy(deep=True)
+    gaps["regret"][0, :, 2, 10:12] = np.nan
+    gaps["regret"][1] = np.nan
+    drawn = plots.plot_regret(gaps)
+    assert list(drawn.data) == ["ExpRef", "UCB-VI"]
+    assert np.isnan(drawn.data["ExpRef"].high[10:12]).all()
+    gaps["regret"][:] = np.nan
+    with pytest.raises(ValueError, match="no runs of ExpRef"):
+        plots.plot_regret(gaps)
+
+
+def test_one_seed_has_a_line_and_no_band(ds):
+    drawn = plots.plot_regret(ds.isel(seed=[0]), phases=False)
+    assert not drawn.axes.collections
+    assert "no intervals, 1 seed" in texts(drawn.figure)
+
+
+def test_zero_regret_is_drawn_on_both_scales(ds):
+    zero = ds.copy(deep=True)
+    zero["regret"][2] = 0.0
+    zero["regret"][0, :, :, :3] = 0.0
+    assert plots.plot_regret(zero).axes.get_ylim()[0] == 0
+    assert plots.plot_regret(zero, scale="loglog").axes.get_ylim()[0] > 0
+
+
+def test_parameter_grid_gives_one_curve_per_point(ds):
+    drawn = plots.plot_regret(with_parameter_grid(ds))
+    assert list(drawn.data)[2:] == [f"UCB-VI, bonus_scale = {v}" for v in ("0.1", "0.5", "2")]
+    assert clipped_texts(drawn.figure) == []
+    assert list(plots.plot_regret(with_parameter_grid(ds), ["UCB-VI"], parameters=[1]).data) == [
+        "UCB-VI, bonus_scale = 0.5"
+    ]
+
+
+def test_twelve_panels_share_a_legend():
+    names = [n for p in PANELS for n in ([p] if p.startswith("I1") else [f"{p}/0", f"{p}/1"])]
+    drawn = plots.plot_panels(synthetic_sweep(names, num_seeds=3, num_points=10))
+    assert list(drawn.data) == PANELS
+    assert len(drawn.axes) == 12
+    assert len(drawn.figure.legends) == 1
+    assert [text.get_text() for text in drawn.figure.legends[0].get_texts()] == list(LEARNERS)
+    written = texts(drawn.figure)
+    for wanted in (
+        *PANELS,
+        "episode",
+        "cumulative regret",
+        "3 seeds",
+        "2 instances x 3 seeds",
+        "mean and 95 %",
+    ):
+        assert wanted in written
+    assert clipped_texts(drawn.figure) == []
+
+
+def test_panels_are_chosen_ordered_shaped_and_shared():
+    sweep = synthetic_sweep(["a", "b", "c", "d"], num_seeds=3, num_points=10)
+    drawn = plots.plot_panels(
+        sweep, ["d", "a", "b"], columns=2, share_y=True, title="three panels", scale="loglog"
+    )
+    assert list(drawn.data) == ["d", "a", "b"]
+    assert len(drawn.figure.axes) == 3
+    assert len({ax.get_ylim() for ax in drawn.axes}) == 1
+    assert "three panels" in texts(drawn.figure)
+    assert clipped_texts(drawn.figure) == []
+    assert list(plots.plot_regret(sweep).data) == [
+        "a",
+        "b",
+        "c",
+        "d",
+    ]  # several families and none chosen
+
+
+def test_many_long_names_fit_above_the_panels():
+    sweep = synthetic_sweep(["a", "b"], num_seeds=3, num_points=10)
+    many = sweep.isel(learner=[0, 1, 2] * 3)
+    many = many.assign_coords(
+        learner=[f"a learner with a long name, and number {j}" for j in range(9)]
+    )
+    drawn = plots.plot_panels(many, title="nine", kind="simultaneous")
+    assert clipped_texts(drawn.figure) == []
+    legend = drawn.figure.legends[0].get_window_extent()
+    assert all(ax.get_tightbbox().y1 < legend.y0 for ax in drawn.axes)
+    assert min(ax.get_window_extent().height for ax in drawn.axes) > 80
+
+
+def test_panels_into_given_axes():
+    sweep = synthetic_sweep(["a", "b"], num_seeds=3, num_points=10)
+    figure, axes = plt.subplots(1, 2)
+    try:
+        drawn = plots.plot_panels(sweep, ax=axes)
+        assert drawn.figure is figure
+        assert axes[0].get_legend() is not None
+        assert axes[1].get_xlabel() == "episode"
+    finally:
+        plt.close(figure)
+
+
+def test_errors_name_what_is_accepted(ds):
+    two = synthetic_sweep(["a", "b"], num_seeds=2, num_points=4)
+    figure, ax = plt.subplots()
+    plt.close(figure)
+    for call, message in [
+        (lambda: plots.plot_regret(ds, ["Expref"]), "learner: 'Expref'; did you mean 'ExpRef'"),
+        (
+            lambda: plots.plot_regret(ds, kind="std"),
+            "kind: 'std'; accepted: t, bootstrap, simultaneous, quantile, skewed",
+        ),
+        (
+            lambda: plots.plot_regret(ds, scale="log"),
+            "scale: 'log'; did you mean 'loglog'\\? accepted: linear, loglog",
+        ),
+        (
+            lambda: plots.plot_regret(ds, labels="directly"),
+            "labels: 'directly'; did you mean 'direct'",
+        ),
+        (lambda: plots.plot_regret(ds, instance="I2"), "instance: 'I2'; accepted: I1 H=4 k=2"),
+        (
+            lambda: plots.plot_regret(ds, slope_guides=(0.5,)),
+            "slope_guides: .*; accepted: with scale 'loglog'",
+        ),
+        (
+            lambda: plots.plot_regret(ds, bounds={"b": [1.0, 2.0]}),
+            r"bounds\['b'\]: shape \(2,\); accepted",
+        ),
+        (lambda: plots.plot_regret(two, ax=ax), "family: not given; accepted: one of a, b"),
+        (
+            lambda: plots.plot_regret(0 * ds, scale="loglog"),
+            "no positive regret; accepted: 'linear'",
+        ),
+        (lambda: plots.plot_panels(two, ["c"]), "panels: 'c'; accepted: a, b"),
+        (lambda: plots.plot_panels(two, columns=0), "columns: 0; accepted"),
+        (lambda: plots.plot_panels(two, ax=[ax]), "ax: 1 axes; accepted: a sequence of at least 2"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -1,0 +1,84 @@
+"""Regret against a parameter."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from synthetic_sweep import clipped_texts, synthetic_sweep, texts, with_parameter_grid
+
+from jaxbandit.plotting.curves import plot_parameter
+from jaxbandit.stats import mean_interval
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return with_parameter_grid(synthetic_sweep())
+
+
+@pytest.mark.parametrize("y_scale", ["linear", "log"])
+def test_values_intervals_and_level_lines(grid, y_scale):
+    drawn = plot_parameter(grid, "bonus_scale", y_scale=y_scale)
+    values, band = drawn.data["UCB-VI"]
+    np.testing.assert_array_equal(values, [0.1, 0.5, 2.0])
+    expected = mean_interval(grid["regret"].values[2, 0, 1, :, -1])
+    np.testing.assert_allclose((band.center[1], band.low[1], band.high[1]), expected[:3])
+    assert np.isnan(drawn.data["ExpRef"][0]).all()
+    assert drawn.axes.get_xscale() == "log"
+    assert drawn.axes.get_yscale() == y_scale
+    written = texts(drawn.figure)
+    for wanted in (
+        "ExpRef",
+        "UCB-VI",
+        "bonus_scale",
+        "2,000,000 episodes",
+        "mean and 95 % t-interval, 8 seeds",
+        "0.5",
+    ):
+        assert wanted in written
+    assert clipped_texts(drawn.figure) == []
+
+
+def test_values_are_sorted_and_other_parameters_make_lines(grid):
+    regret = np.arange(1.0, 1 + 4 * 3).reshape(1, 1, 4, 3, 1)
+    two = xr.Dataset(
+        {"regret": (("learner", "instance", "parameter", "seed", "episode"), regret)},
+        coords={
+            "learner": ["UCB-VI"],
+            "instance": ["I1"],
+            "episode": [10],
+            "scale": (("learner", "parameter"), [[2.0, 1.0, 2.0, 1.0]]),
+            "delta": (("learner", "parameter"), [[0.1, 0.1, 0.2, 0.2]]),
+        },
+    )
+    drawn = plot_parameter(two, "scale")
+    assert list(drawn.data) == ["UCB-VI, delta = 0.1", "UCB-VI, delta = 0.2"]
+    values, band = drawn.data["UCB-VI, delta = 0.1"]
+    assert values.tolist() == [1.0, 2.0]
+    assert band.center.tolist() == [5.0, 2.0]
+    with pytest.raises(ValueError, match="parameter: not given; accepted: scale, delta"):
+        plot_parameter(two)
+
+
+def test_errors_name_what_is_accepted(grid):
+    negative = grid.assign_coords(bonus_scale=-grid["bonus_scale"])
+    uneven = grid.copy(deep=True)
+    uneven["regret"][2, 0, 1, 0] = np.nan
+    for call, message in [
+        (lambda: plot_parameter(synthetic_sweep()), "no parameter grid"),
+        (lambda: plot_parameter(grid, "bonus"), "parameter: 'bonus'; did you mean 'bonus_scale'"),
+        (lambda: plot_parameter(grid, y_scale="loglog"), "y_scale: 'loglog'; did you mean 'log'"),
+        (
+            lambda: plot_parameter(grid, learners=["UCBVI"]),
+            "learner: 'UCBVI'; did you mean 'UCB-VI'",
+        ),
+        (lambda: plot_parameter(negative), "accepted: positive values"),
+        (
+            lambda: plot_parameter(0 * grid, y_scale="log"),
+            "y_scale: 'log' with regret 0; accepted: 'linear'",
+        ),
+        (
+            lambda: plot_parameter(uneven),
+            "UCB-VI has 8, 7, 8 replicates; accepted: the same number",
+        ),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()

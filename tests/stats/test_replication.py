@@ -1,0 +1,149 @@
+"""Replicates read from a sweep's Dataset: seeds of an instance, instances of a family."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from jaxbandit.stats.replication import (
+    curve_names,
+    families,
+    parameter_names,
+    parameter_values,
+    regret_band,
+    regret_difference,
+    replicate_kind,
+    replicates,
+)
+
+DIMS = ("learner", "instance", "seed", "episode")
+
+
+@pytest.fixture
+def ds():
+    rng = np.random.default_rng(0)
+    per_instance = 10 * rng.normal(size=(1, 3, 1, 1))  # what runs on one instance have in common
+    return xr.Dataset(
+        {
+            "regret": (DIMS, 100 + per_instance + rng.normal(size=(2, 3, 4, 5))),
+            "final_gap": (DIMS[:3], rng.random((2, 3, 4))),
+        },
+        coords={
+            "learner": ["ExpRef", "UCB-VI"],
+            "instance": ["I1", "I2/0", "I2/1"],
+            "family": ("instance", ["I1", "I2", "I2"]),
+            "seed": range(4),
+            "episode": [1, 2, 3, 4, 5],
+        },
+    )
+
+
+@pytest.fixture
+def grid():
+    regret = np.ones((2, 1, 3, 4, 5))
+    regret[0, :, 1:] = np.nan  # ExpRef has one point of the grid
+    scale = (("learner", "parameter"), [[np.nan] * 3, [0.5, 1.0, 2.0]])
+    return xr.Dataset(
+        {"regret": (("learner", "instance", "parameter", "seed", "episode"), regret)},
+        coords={
+            "learner": ["ExpRef", "UCB-VI"],
+            "instance": ["I1"],
+            "bonus_scale": scale,
+            "parameter": range(3),
+        },
+    )
+
+
+def test_seeds_are_the_replicates_of_an_instance(ds):
+    rows = replicates(ds, "UCB-VI", instance="I2/1")
+    np.testing.assert_array_equal(rows, ds["regret"].values[1, 2])
+    np.testing.assert_array_equal(replicates(ds, "UCB-VI", family="I1"), ds["regret"].values[1, 0])
+    assert replicate_kind(ds, instance="I2/1") == replicate_kind(ds, family="I1") == "seeds"
+    assert replicates(ds, "ExpRef", "I1", variable="final_gap").shape == (4, 1)
+
+
+def test_instances_are_the_replicates_of_a_family(ds):
+    rows = replicates(ds, "UCB-VI", family="I2")
+    np.testing.assert_allclose(rows, ds["regret"].values[1, 1:].mean(axis=1))
+    b = regret_band(ds, "UCB-VI", family="I2")
+    assert (b.n, b.replicates) == (2, "instances")
+    # Counting the 8 runs as 8 replicates would hide how much the two instances differ.
+    naive = ds["regret"].values[1, 1:].reshape(8, 5).std(axis=0, ddof=1) / np.sqrt(8)
+    assert ((b.high - b.low) / 2 > 2 * naive).all()
+
+
+def test_families_are_never_guessed_from_names(ds):
+    alone = ds.drop_vars("family")
+    assert families(alone) == {name: [name] for name in ("I1", "I2/0", "I2/1")}
+    assert replicate_kind(alone, family="I2/0") == "seeds"
+
+
+def test_family_coordinate_wins_over_names(ds):
+    labelled = ds.assign_coords(family=("instance", ["a", "b", "b"]))
+    assert families(labelled) == {"a": ["I1"], "b": ["I2/0", "I2/1"]}
+    assert replicate_kind(labelled, family="b") == "instances"
+
+
+def test_missing_runs_are_left_out(ds):
+    ds["regret"][1, 2] = np.nan
+    ds["regret"][0, 1, 0] = np.nan
+    assert replicates(ds, "UCB-VI", family="I2").shape == (1, 5)
+    np.testing.assert_allclose(
+        replicates(ds, "ExpRef", family="I2")[0], ds["regret"].values[0, 1, 1:].mean(axis=0)
+    )
+
+
+def test_differences_are_paired(ds):
+    for where in ({"instance": "I2/0"}, {"family": "I2"}):
+        b = regret_difference(ds, "UCB-VI", "ExpRef", **where)
+        apart = (
+            regret_band(ds, "UCB-VI", **where).center - regret_band(ds, "ExpRef", **where).center
+        )
+        np.testing.assert_allclose(b.center, apart)
+    ds["regret"][1, 1, 0] = np.nan
+    b = regret_difference(ds, "UCB-VI", "ExpRef", instance="I2/0")
+    both = ds["regret"].values[:, 1, 1:]
+    np.testing.assert_allclose(b.center, (both[1] - both[0]).mean(axis=0))
+    assert b.n == 3
+
+
+def test_parameter_grids(grid):
+    assert parameter_names(grid) == ["bonus_scale"]
+    assert parameter_values(grid, "UCB-VI", 2) == {"bonus_scale": 2.0}
+    assert parameter_values(grid, "ExpRef", 0) == {}
+    labels = [
+        "ExpRef",
+        "UCB-VI, bonus_scale = 0.5",
+        "UCB-VI, bonus_scale = 1",
+        "UCB-VI, bonus_scale = 2",
+    ]
+    assert [name.label for name in curve_names(grid)] == labels
+    assert curve_names(grid, ["UCB-VI"], [1])[0] == ("UCB-VI, bonus_scale = 1", "UCB-VI", 1)
+    assert replicates(grid, "UCB-VI", parameter=1).shape == (4, 5)
+    assert replicates(grid.isel(parameter=[0]), "UCB-VI").shape == (4, 5)
+
+
+def test_errors_name_what_is_accepted(ds, grid):
+    for call, message in [
+        (
+            lambda: replicates(ds, "Expref", "I1"),
+            "learner: 'Expref'; did you mean 'ExpRef'\\? accepted: ExpRef, UCB-VI",
+        ),
+        (lambda: replicates(ds, "ExpRef", "I3"), "instance: 'I3'; accepted: I1, I2/0, I2/1"),
+        (lambda: replicates(ds, "ExpRef", family="I2/0"), "family: 'I2/0'; did you mean 'I2'"),
+        (lambda: replicates(ds, "ExpRef"), "family: not given; accepted: one of I1, I2"),
+        (lambda: replicates(ds, "ExpRef", "I1", "I1"), "accepted: one of the two"),
+        (
+            lambda: replicates(ds, "ExpRef", "I1", variable="reget"),
+            "variable: 'reget'; did you mean 'regret'",
+        ),
+        (lambda: replicates(grid, "UCB-VI"), "parameter: None; accepted: an index 0..2"),
+        (lambda: replicates(grid, "UCB-VI", parameter=3), "parameter: 3; accepted: an index 0..2"),
+        (lambda: curve_names(grid, parameters=[3]), "parameters: 3; accepted: indices 0..2"),
+        (lambda: curve_names(grid, ["UCBVI"]), "learner: 'UCBVI'; did you mean 'UCB-VI'"),
+        (
+            lambda: regret_difference(ds, "UCB-VI", "ExpRef", "I1", kind="quantile"),
+            "accepted: t, bootstrap",
+        ),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -1,0 +1,121 @@
+"""A real sweep, killed with SIGKILL at random moments and resumed each time, ends as an
+uninterrupted one."""
+
+import contextlib
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sweep_program import assert_same_bits, configuration
+
+import jaxbandit as jb
+
+PROGRAM = pathlib.Path(__file__).parent.parent / "sweep_program.py"
+
+
+def run_until_killed(options, folder, pattern, delay):
+    """Kills the program ``delay`` seconds after it wrote such a file; True if it was still
+    running."""
+    began = time.time_ns()
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), json.dumps(options)], stderr=subprocess.PIPE
+    )
+    while process.poll() is None and newest(folder, pattern) < began:
+        time.sleep(0.005)
+    try:
+        process.wait(delay)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+    _, errors = process.communicate()
+    assert process.returncode in (0, -signal.SIGKILL), errors.decode()
+    return process.returncode != 0
+
+
+def newest(folder, pattern):
+    """When the newest such file was written; files come and go while we look."""
+    times = [0]
+    for path in folder.glob(pattern):
+        with contextlib.suppress(FileNotFoundError):
+            times.append(path.stat().st_mtime_ns)
+    return max(times)
+
+
+def soak(tmp_path, sweep, kills, longest):
+    """Kills at random moments, then lets the sweep finish; how many kills hit.
+
+    Moments are drawn from [0, longest) seconds after the program opened its checkpoint or saved a
+    state.
+    """
+    folder = tmp_path / "run"
+    rng = np.random.default_rng(0)
+    saving = {"checkpoint": str(folder), "checkpoint_seconds": 0}
+    options = {"result": str(tmp_path / "run.nc"), "sweep": {**sweep, **saving}}
+    hits = leftovers = 0
+    for kill in range(kills):
+        pattern = "*.jbk" if kill % 4 else "config.json"
+        hits += run_until_killed(options, folder, pattern, rng.uniform(0, longest))
+        leftovers += len(list(folder.glob("*.unfinished")))
+    if not (tmp_path / "run.nc").exists():
+        subprocess.run([sys.executable, str(PROGRAM), json.dumps(options)], check=True)
+    assert_same_bits(jb.load(tmp_path / "run.nc"), jb.sweep(**configuration(**sweep)))
+    left = sorted(path.name for path in folder.iterdir() if not path.name.startswith("done-"))
+    assert left == ["config.json", "lock"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.nc"]
+    print(
+        f"kills that hit a running sweep: {hits} of {kills}; unfinished files they left: {leftovers}"
+    )
+    return hits
+
+
+def test_a_killed_sweep_goes_on(tmp_path):
+    # a chunk takes milliseconds here, and each is saved: the kills fall between writes and into
+    # them
+    sweep = {"only": "UCB-VI", "num_episodes": 60_000, "chunk_size": 100}
+    assert soak(tmp_path, sweep, kills=2, longest=0.3) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["auto", "episodes"])
+def test_a_sweep_killed_fifty_times_goes_on(tmp_path, engine):
+    """Both engines in one sweep ("auto"), and both learners on the episode engine."""
+    sweep = {"num_episodes": 400_000, "chunk_size": 100, "engine": engine}
+    assert soak(tmp_path, sweep, kills=50, longest=1.0) >= 40
+
+
+def stopped(options, folder, *signals):
+    """Runs the program, sends it signals once it has saved a state, and returns its code and last words."""
+    began = time.time_ns()
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAM), json.dumps(options)], stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and newest(folder, "carry-*.jbk") < began:
+        time.sleep(0.005)
+    for number in signals:
+        process.send_signal(number)
+        time.sleep(0.05)
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors
+
+
+def test_a_program_that_is_told_to_stop_saves_and_goes_on(tmp_path):
+    """SIGTERM, then Ctrl-C twice, then to the end: real processes, one checkpoint."""
+    folder = tmp_path / "run"
+    sweep = {"only": "UCB-VI", "num_episodes": 60_000, "chunk_size": 100}
+    saving = {"checkpoint": str(folder), "checkpoint_seconds": 0}
+    options = {"result": str(tmp_path / "run.nc"), "sweep": {**sweep, **saving}}
+    code, errors = stopped(options, folder, signal.SIGTERM)
+    assert code == 1
+    assert "SweepInterrupted: sweep stopped by SIGTERM; what is done is saved" in errors
+    code, errors = stopped(options, folder, signal.SIGINT, signal.SIGINT)
+    # a second Ctrl-C may come when the first has been obeyed already
+    assert code in (1, 130, -signal.SIGINT), errors
+    assert "KeyboardInterrupt" in errors or "SweepInterrupted" in errors
+    assert not list(folder.glob("*.unfinished"))
+    options["sweep"]["checkpoint_seconds"] = 10
+    subprocess.run([sys.executable, str(PROGRAM), json.dumps(options)], check=True)
+    assert_same_bits(jb.load(tmp_path / "run.nc"), jb.sweep(**configuration(**sweep)))

@@ -1,0 +1,249 @@
+"""The host loop: stopped in any way and resumed, it ends as if nothing had happened."""
+
+import json
+import os
+import signal
+import time
+import zlib
+
+import jax
+import numpy as np
+import pytest
+import xarray
+from sweep_program import assert_same_bits, configuration
+
+import jaxbandit as jb
+from jaxbandit.errors import SweepInterrupted
+from jaxbandit.sweeps import checkpoint
+from jaxbandit.sweeps import loop as running
+
+CHUNKS = {"UCB-VI": 1000, "ExpRef": 1}
+
+
+def small(learner="UCB-VI", **changes):
+    """One learner on one instance, one tile."""
+    options = configuration(only=learner, chunk_size=CHUNKS[learner], **changes)
+    return options | {"instances": {"I1": options["instances"]["I1"]}}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return {name: jb.sweep(**small(name)) for name in CHUNKS}
+
+
+class KilledError(Exception):
+    """In place of a kill, at a chosen moment."""
+
+
+def before_steps(monkeypatch, action):
+    """Calls ``action(number of the step, runner, carry)`` before every step of the host loop."""
+    count = iter(range(10**6))
+    original = running.make_tile_runner
+
+    def make(*args):
+        runner = original(*args)
+        step = runner.step
+
+        def told(carry):
+            action(next(count), runner, carry)
+            return step(carry)
+
+        runner.step = told
+        return runner
+
+    monkeypatch.setattr(running, "make_tile_runner", make)
+
+
+def stop_after(monkeypatch, chunks):
+    """The host loop dies after so many chunks."""
+
+    def die(number, *_):
+        if number == chunks:
+            raise KilledError
+
+    before_steps(monkeypatch, die)
+
+
+@pytest.mark.parametrize(("learner", "chunks"), [("UCB-VI", 0), ("UCB-VI", 5), ("ExpRef", 4)])
+def test_resumed_is_uninterrupted(whole, tmp_path, monkeypatch, learner, chunks):
+    options = small(learner, checkpoint=tmp_path / "run", checkpoint_seconds=0)
+    stop_after(monkeypatch, chunks)
+    with pytest.raises(KilledError):
+        jb.sweep(**options)
+    monkeypatch.undo()
+    assert_same_bits(jb.sweep(**options), whole[learner])
+    assert not list((tmp_path / "run").glob("carry-*"))
+    assert not list((tmp_path / "run").glob("*.unfinished"))
+
+
+def lanes_run(monkeypatch, **options):
+    """The result and the lanes that were run for it."""
+    made = []
+    original = running.make_tile_runner
+
+    def make(settings, group, lanes, device):
+        made.extend(lanes)
+        return original(settings, group, lanes, device)
+
+    monkeypatch.setattr(running, "make_tile_runner", make)
+    result = jb.sweep(**options)
+    monkeypatch.undo()
+    return result, sorted(made)
+
+
+def test_more_seeds_run_only_the_new_ones(whole, tmp_path, monkeypatch):
+    options = small(checkpoint=tmp_path / "run")
+    few, made = lanes_run(monkeypatch, **options | {"num_seeds": 3})
+    assert made == [("UCB-VI", "I1", 0, seed) for seed in range(3)]
+    more, made = lanes_run(monkeypatch, **options)
+    assert made == [("UCB-VI", "I1", 0, seed) for seed in range(3, 8)]
+    assert_same_bits(more, whole["UCB-VI"])
+    again, made = lanes_run(monkeypatch, **options)
+    assert made == []
+    xarray.testing.assert_equal(again, more)  # seconds too: those of the runs that were made
+    fewer, made = lanes_run(monkeypatch, **options | {"num_seeds": 3})
+    assert made == []
+    assert fewer["regret"].values.tobytes() == few["regret"].values.tobytes()
+
+
+def test_damaged_checkpoints_never_change_a_result(whole, tmp_path, monkeypatch):
+    options = small(checkpoint=tmp_path / "run", checkpoint_seconds=0)
+    stop_after(monkeypatch, 7)
+    with pytest.raises(KilledError):
+        jb.sweep(**options)
+    monkeypatch.undo()
+    carries = sorted((tmp_path / "run").glob("carry-*"), key=lambda p: p.stat().st_mtime_ns)
+    assert len(carries) == 2
+    carries[-1].write_bytes(carries[-1].read_bytes()[:1000])
+    with pytest.warns(UserWarning, match="goes back to the checkpoint before it"):
+        assert_same_bits(jb.sweep(**options), whole["UCB-VI"])
+    next((tmp_path / "run").glob("done-*")).write_bytes(b"")
+    with pytest.warns(UserWarning, match="is not used"):
+        assert_same_bits(jb.sweep(**options), whole["UCB-VI"])
+
+
+def test_a_checkpoint_of_another_sweep_is_refused(tmp_path):
+    options = small(num_episodes=2000, num_seeds=2, checkpoint=tmp_path / "run")
+    jb.sweep(**options)
+    wanted = {
+        "num_episodes: 2000 in the checkpoint, 2001 now": {"num_episodes": 2001},
+        "seed: 3 in the checkpoint, 4 now": {"seed": 4},
+        "record.count: 9 in the checkpoint, 8 now": {"record": jb.record.log(8)},
+        "instances.I1.sha256": {
+            "instances": {"I1": options["instances"]["I1"]._replace(rank=None)}
+        },
+        "learners.UCB-VI.params.bonus_scale": {
+            "learners": {"UCB-VI": jb.make_learner("ucbvi", bonus_scale=0.6)}
+        },
+        "learners.UCB-VI.engine": {
+            "learners": {"UCB-VI": jb.make_learner("expref", preset="practical")}
+        },
+    }
+    for message, change in wanted.items():
+        with pytest.raises(jb.CheckpointError, match="belongs to another configuration") as error:
+            jb.sweep(**options | change)
+        assert message in str(error.value)
+    jb.sweep(**options | {"seed": 4, "resume": False})
+
+
+def test_a_learner_that_changed_is_run_anew(tmp_path):
+    """Same name and parameters, another program."""
+    options = small(num_episodes=2000, num_seeds=2, checkpoint=tmp_path / "run")
+    jb.sweep(**options)
+    other = {"UCB-VI": jb.make_learner("ucbvi", bonus_scale=0.5, monotone=True)}
+    with pytest.warns(UserWarning, match="learner 'UCB-VI' is not what it was .*are made anew"):
+        anew = jb.sweep(**options | {"learners": other})
+    assert_same_bits(anew, jb.sweep(**options | {"learners": other, "checkpoint": None}))
+    assert len(list((tmp_path / "run").glob("stale-done-*"))) == 1
+
+
+def test_other_bits_are_refused_or_told(tmp_path, monkeypatch):
+    options = small(num_episodes=2000, num_seeds=2, checkpoint=tmp_path / "run")
+    before = jb.sweep(**options)
+    monkeypatch.setattr(jax, "__version__", "99.0")
+    with pytest.raises(
+        jb.CheckpointError, match=r'jax: ".*" in the checkpoint, "99\.0" now.*allow_'
+    ):
+        jb.sweep(**options)
+    after = jb.sweep(**options | {"allow_other_bits": True, "num_seeds": 3})
+    config = json.loads(after.attrs["config"])
+    assert config["bits"]["jax"] == "99.0"
+    assert [each["jax"] for each in config["other_bits"]] != ["99.0"]
+    assert len(config["other_bits"]) == 1
+    same = after["regret"].isel(seed=slice(0, 2)).values
+    assert same.tobytes() == before["regret"].values.tobytes()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"])
+@pytest.mark.parametrize("learner", ["UCB-VI", "ExpRef"])
+def test_signals_finish_the_chunk_and_save(whole, tmp_path, monkeypatch, name, learner):
+    path, number = tmp_path / "run", getattr(signal, name)
+    options = small(learner, checkpoint=path, checkpoint_seconds=1e6)
+
+    def press(step, *_):
+        if step == 3:
+            os.kill(os.getpid(), number)
+            time.sleep(0.3)  # the main thread hears it
+
+    before_steps(monkeypatch, press)
+    handler = signal.getsignal(number)
+    cause = "Ctrl-C" if name == "SIGINT" else name
+    saying = f"stopped by {cause}; what is done is saved: call it again with checkpoint=.*run'"
+    with pytest.raises(SweepInterrupted, match=saying) as kept:
+        jb.sweep(**options)
+    assert signal.getsignal(number) is handler
+    monkeypatch.undo()
+    (carry,) = path.glob("carry-*")
+    assert 0 < checkpoint.decode(carry.read_bytes()).header["episodes"] < options["num_episodes"]
+    assert_same_bits(jb.sweep(**options), whole[learner])
+    assert kept  # the error is still there, as in a notebook, and holds no lock
+
+
+def test_a_stop_without_a_checkpoint(monkeypatch):
+    def press(step, *_):
+        if step == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+
+    before_steps(monkeypatch, press)
+    with pytest.raises(SweepInterrupted, match="nothing was saved"):
+        jb.sweep(**small())
+
+
+def test_a_full_disk_is_told_and_the_sweep_can_go_on(whole, tmp_path, monkeypatch):
+    options = small(checkpoint=tmp_path / "run", checkpoint_seconds=0)
+    replace, count = os.replace, iter(range(100))
+
+    def full(*args):
+        if next(count) == 4:
+            raise OSError(28, "No space left on device")
+        replace(*args)
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(jb.CheckpointError, match=r"No space left on device.*is intact.*run again"):
+        jb.sweep(**options)
+    monkeypatch.undo()
+    assert len(list((tmp_path / "run").glob("carry-*"))) == 2
+    assert_same_bits(jb.sweep(**options), whole["UCB-VI"])
+
+
+def test_a_second_sweep_on_the_same_directory_is_refused(whole, tmp_path, monkeypatch):
+    options = small(checkpoint=tmp_path / "run", checkpoint_seconds=0)
+    refused = []
+
+    def second(step, *_):
+        if step == 2:
+            with pytest.raises(jb.CheckpointError, match="another sweep is using this directory"):
+                jb.sweep(**options)
+            refused.append(True)
+
+    before_steps(monkeypatch, second)
+    assert_same_bits(jb.sweep(**options), whole["UCB-VI"])
+    assert refused
+
+
+def test_lane_keys_are_the_documented_ones():
+    keys = running.lane_keys(3, [("U", "I1", 0, 0), ("U", "I2/0", 4, 9)])
+    name = np.uint32(zlib.crc32(b"I2/0"))
+    expected = jax.random.fold_in(jax.random.fold_in(jax.random.key(3), name), 9)
+    assert (jax.random.key_data(keys[1]) == jax.random.key_data(expected)).all()

@@ -1,0 +1,253 @@
+"""Sweeps: numbers that depend on nothing but the configuration, the Dataset's schema, errors."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+import xarray
+from sweep_program import NUM_EPISODES, SIZES, TIMES, assert_same_bits, configuration
+
+import jaxbandit as jb
+from jaxbandit.xla.programs import PROGRAMS
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return jb.sweep(**configuration(chunk_size=NUM_EPISODES))
+
+
+def test_chunk_size_changes_no_bit(whole):
+    for chunk_size in (1000, 7919):
+        assert_same_bits(jb.sweep(**configuration(chunk_size=chunk_size)), whole)
+
+
+def test_what_runs_at_one_time_changes_no_bit(whole):
+    for limit in ({"max_lanes": 1}, {"max_bytes": 1}, {"devices": 1}):
+        assert_same_bits(jb.sweep(**configuration(**limit)), whole)
+
+
+def test_eight_seeds_alone_are_the_first_of_thirty_two_and_other_lanes_do_not_matter(whole):
+    alone = {"I1": jb.make_instance("prophet-uniform", **SIZES)}
+    many = jb.sweep(**configuration(instances=alone, num_seeds=32))
+    for name in ("regret", "final_gap", "final_policy"):
+        eight = whole[name].sel(instance=["I1"])
+        assert eight.values.tobytes() == many[name].isel(seed=slice(0, 8)).values.tobytes()
+
+
+def test_the_schema(whole):
+    assert whole["regret"].dims == ("learner", "instance", "seed", "episode")
+    assert whole["regret"].dtype == np.float64
+    assert whole["regret"].shape == (2, 3, 8, whole.sizes["episode"])
+    assert whole["episode"].values[-1] == NUM_EPISODES
+    assert whole["instance"].values.tolist() == ["I1", "I2/0", "I2/1"]
+    assert whole["family"].values.tolist() == ["I1", "I2", "I2"]
+    assert whole["stage"].values.tolist() == [1, 2, 3]
+    assert whole["level"].values.tolist() == [0, 1, 2]
+    lanes = ("learner", "instance", "seed")
+    assert whole["final_gap"].dims == lanes
+    assert whole["final_policy"].dims == (*lanes, "stage", "level")
+    assert whole["phase_end"].dims == (*lanes, "phase")
+    assert whole["active_actions"].dims == (*lanes, "phase", "stage", "level")
+    assert np.isnan(whole["phase_end"].sel(learner="UCB-VI")).all()
+    assert whole["phase_end"].sel(learner="ExpRef", phase=1).notnull().all()
+    for name in TIMES:
+        assert whole[name].dims == ("learner", "instance")
+        # what was compiled before in this process is not compiled again
+        assert (whole[name] >= 0 if name == "compile_seconds" else whole[name] > 0).all()
+    value, policy = jb.optimal(configuration()["instances"]["I1"])
+    np.testing.assert_allclose(whole["optimal_value"].sel(instance="I1"), value, rtol=1e-6)
+    np.testing.assert_array_equal(whole["optimal_policy"].sel(instance="I1"), policy)
+    assert (np.diff(whole["regret"], axis=-1) >= 0).all()
+
+
+def test_attributes_tell_how_it_was_made(whole, tmp_path):
+    config = json.loads(whole.attrs["config"])
+    assert config["num_episodes"] == NUM_EPISODES
+    assert config["num_seeds"] == 8
+    assert config["seed"] == 3
+    assert config["learners"]["UCB-VI"]["params"] == {"bonus_scale": [0.5]}
+    assert config["learners"]["UCB-VI"]["engine"] == "episodes"
+    assert config["learners"]["ExpRef"]["engine"] == "blocks"
+    assert config["record"] == {"kind": "log", "count": 9, "first": 1}
+    assert set(json.loads(whole.attrs["versions"])) >= {
+        "jaxbandit",
+        "python",
+        "jax",
+        "jaxlib",
+        "numpy",
+        "xarray",
+        "device",
+    }
+    assert whole.attrs["jaxbandit_version"] == jb.__version__
+    xarray.testing.assert_identical(jb.load(jb.save(whole, tmp_path / "run.nc")), whole)
+
+
+def test_final_gap_is_that_of_the_final_policy(whole):
+    mdp = configuration()["instances"]["I1"]
+    lane = whole.sel(learner="UCB-VI", instance="I1", seed=5)
+    policy = lane["final_policy"].values.astype(np.int32)
+    np.testing.assert_allclose(lane["final_gap"], jb.regret(mdp, policy), atol=1e-6)
+
+
+def test_parameter_grid_and_pairing():
+    learners = {
+        "c": jb.grid(jb.make_learner("ucbvi"), bonus_scale=[0.1, 0.5, 1.0]),
+        "0.5": jb.make_learner("ucbvi", bonus_scale=0.5),
+        "ExpRef": jb.make_learner("expref", preset="practical"),
+    }
+    alone = {"I1": jb.make_instance("prophet-uniform", **SIZES)}
+    dataset = jb.sweep(**configuration(learners=learners, instances=alone, num_seeds=3))
+    assert dataset["regret"].dims == ("learner", "instance", "parameter", "seed", "episode")
+    np.testing.assert_allclose(
+        dataset["bonus_scale"], [[0.1, 0.5, 1.0], [0.5, np.nan, np.nan], [np.nan] * 3], rtol=1e-6
+    )
+    # the same program with the same keys: parameter point 1 of the grid is the single learner, bit
+    # for bit
+    point = dataset["regret"].sel(learner="c", parameter=1).values
+    assert point.tobytes() == dataset["regret"].sel(learner="0.5", parameter=0).values.tobytes()
+    assert np.isnan(dataset["regret"].sel(learner="0.5", parameter=[1, 2])).all()
+
+
+def test_shapes_are_mixed_and_padded():
+    instances = {
+        "small": jb.make_instance("prophet-uniform", **SIZES),
+        "large": jb.make_instance("prophet-uniform", horizon=4, capacity=3, num_values=3),
+    }
+    ucbvi = {"U": jb.make_learner("ucbvi")}
+    dataset = jb.sweep(**configuration(learners=ucbvi, instances=instances, num_seeds=3))
+    assert dataset["regret"].notnull().all()
+    policy = dataset["final_policy"]
+    assert dict(policy.sizes) == {"learner": 1, "instance": 2, "seed": 3, "stage": 4, "level": 4}
+    assert policy.sel(instance="large").notnull().all()
+    assert policy.sel(instance="small", stage=[1, 2, 3], level=[0, 1, 2]).notnull().all()
+    assert policy.sel(instance="small", stage=4).isnull().all()
+    assert policy.sel(instance="small", level=3).isnull().all()
+
+
+def test_a_parameter_sweep_compiles_once_per_learner():
+    """Bonus scales x instances x seeds; then others, other numbers of them, and another T, without any compilation."""
+
+    def run(scales, count, num_episodes, num_seeds):
+        draws = jb.family("prophet-random", count=count, key=jax.random.key(count), **SIZES)
+        learners = {
+            name: jb.grid(jb.make_learner("ucbvi", monotone=name == "m"), bonus_scale=scales)
+            for name in "hm"
+        }
+        learners["E"] = jb.make_learner("expref", preset="practical", threshold=scales[0])
+        grid = jb.record.linear(4)
+        return jb.sweep(
+            learners, {"I2": draws}, num_episodes, num_seeds, record=grid, progress=False
+        )
+
+    before = PROGRAMS.count
+    dataset = run(np.linspace(0.1, 2, 5), 4, num_episodes=64, num_seeds=6)
+    assert dict(dataset["final_gap"].sizes) == {
+        "learner": 3,
+        "instance": 4,
+        "parameter": 5,
+        "seed": 6,
+    }
+    assert PROGRAMS.count - before <= 3
+    after = PROGRAMS.count
+    run(np.linspace(0.2, 3, 3), 2, num_episodes=1000, num_seeds=1)
+    assert PROGRAMS.count == after
+
+
+def unordered():
+    return jb.make_instance("prophet-uniform", **SIZES)._replace(rank=None)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"engine": "block"}, ValueError, r"engine: 'block'; accepted: auto, episodes, blocks"),
+        (
+            {"engine": "blocks"},
+            ValueError,
+            r"learners\['UCB-VI'\] \(ucbvi\), which has no block form; accepted: 'auto' or 'episodes'",
+        ),
+        ({"num_episodes": 0}, ValueError, "num_episodes: 0; accepted: a whole number, at least 1"),
+        (
+            {"num_episodes": 10.5},
+            ValueError,
+            r"num_episodes: 10\.5; accepted: a whole number, at least 1",
+        ),
+        ({"num_seeds": -1}, ValueError, "num_seeds: -1; accepted"),
+        ({"chunk_size": 0}, ValueError, "chunk_size: 0; accepted"),
+        ({"max_lanes": 0}, ValueError, "max_lanes: 0; accepted"),
+        ({"max_bytes": 0}, ValueError, "max_bytes: 0; accepted"),
+        ({"seed": 0.5}, ValueError, r"seed: 0\.5; accepted: a whole number"),
+        (
+            {"devices": 99},
+            ValueError,
+            r"devices: 99; accepted: 1\.\.\d+, the cores of this machine",
+        ),
+        (
+            {"progress": "yes"},
+            ValueError,
+            "progress: 'yes'; accepted: True, False, \"always\"",
+        ),
+        (
+            {"learners": {}},
+            ValueError,
+            "learners: {}; accepted: a non-empty dictionary, name -> learner",
+        ),
+        ({"learners": {"U": "ucbvi"}}, TypeError, r"learners\['U'\]: str; accepted: a Learner"),
+        ({"instances": {"I": 3}}, TypeError, r"instances\['I'\]: int; accepted: an MDP"),
+        (
+            {"instances": {"": unordered}},
+            ValueError,
+            "instances: name ''; accepted: a non-empty string",
+        ),
+        ({"record": [1, 2]}, TypeError, r"record: \[1, 2\]; accepted: a grid"),
+        (
+            {"record": jb.record.explicit([10**6])},
+            ValueError,
+            r"record: episode 1000000; accepted: 1\.\.16000 \(num_episodes\)",
+        ),
+        ({"checkpoint_seconds": -1}, ValueError, "checkpoint_seconds: -1; accepted: 0 or more"),
+    ],
+)
+def test_errors(change, error, message):
+    with pytest.raises(error, match=message):
+        jb.sweep(**configuration(**change))
+
+
+def test_errors_about_instances():
+    mdp = jb.make_instance("prophet-uniform", **SIZES)
+    with pytest.raises(ValueError, match=r"instances\['bad'\]: MDP.prob: .* must sum to 1"):
+        jb.sweep(**configuration(instances={"bad": mdp._replace(prob=mdp.prob * 2)}))
+    with pytest.raises(ValueError, match=r"instances: 'a/0' is named twice"):
+        jb.sweep(**configuration(instances={"a/0": mdp, "a": [mdp]}))
+    with pytest.raises(
+        ValueError,
+        match=r"instances\['I'\] has no order of actions \(rank\), which learners\['Ordered'\] \(.*\) needs",
+    ):
+        jb.sweep(
+            **configuration(
+                learners={"Ordered": jb.make_learner("ordered-expref")},
+                instances={"I": unordered()},
+            )
+        )
+
+
+def test_errors_of_grid_and_family():
+    with pytest.raises(
+        ValueError,
+        match="grid: learner 'ucbvi' has no array parameter 'bonus'; accepted: bonus_scale",
+    ):
+        jb.grid(jb.make_learner("ucbvi"), bonus=[1.0])
+    with pytest.raises(ValueError, match=r"grid: bonus_scale: 0\.5; accepted: a non-empty list"):
+        jb.grid(jb.make_learner("ucbvi"), bonus_scale=0.5)
+    with pytest.raises(ValueError, match=r"grid: bonus_scale: \[\]; accepted: a non-empty list"):
+        jb.grid(jb.make_learner("ucbvi"), bonus_scale=[])
+    with pytest.raises(ValueError, match="count: 0; accepted: a whole number of draws, at least 1"):
+        jb.family("prophet-random", count=0, key=jax.random.key(0), **SIZES)
+
+
+def test_family_draws_do_not_depend_on_the_count():
+    few = jb.family("prophet-random", count=2, key=jax.random.key(7), **SIZES)
+    many = jb.family("prophet-random", count=4, key=jax.random.key(7), **SIZES)
+    np.testing.assert_array_equal(few.prob, many.prob[:2])
+    assert not np.array_equal(many.prob[0], many.prob[1])

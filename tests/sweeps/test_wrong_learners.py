@@ -1,0 +1,165 @@
+"""No number for a wrong learner: a sweep ends with an error that names the learner, the episode and the place."""
+
+import functools
+
+import jax.numpy as jnp
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.errors import LearnerError
+from jaxbandit.learner import BlockForm, Blocks
+from jaxbandit.learners import from_blocks
+
+H, K, A = 3, 1, 3
+EPISODES = 10
+"""Of a block."""
+
+ROWS = {
+    "nothing": [0.0, 0.0, 0.0],
+    "negative": [-0.5, 0.5, 1.0],
+    "sum 5": [1.0, 1.0, 3.0],
+    "nan": [jnp.nan, 0.5, 0.5],
+}
+SEEN = {
+    "nothing": r"\[0(\.0)?, 0(\.0)?, 0(\.0)?\]",
+    "negative": r"\[-0\.5, 0\.5, 1(\.0)?\]",
+    "sum 5": r"\[1(\.0)?, 1(\.0)?, 3(\.0)?\]",
+    "nan": r"\[nan, 0\.5, 0\.5\]",
+}
+
+
+def run(learner, engine="episodes", num_episodes=50):
+    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
+    return jb.sweep(
+        {"mine": learner}, {"I": mdp}, num_episodes, 3, engine=engine,
+        record=jb.record.linear(2), progress=False,
+    )  # fmt: skip
+
+
+def init(problem, params):
+    return jnp.int32(0)
+
+
+def update(state, policy, feedback):
+    return state + 1
+
+
+def actions_after(first, action):
+    """All zeros, but at stage 2, level 1 from an episode on."""
+
+    def act(state, key):
+        policy = jnp.zeros((H, K + 1), jnp.int32)
+        return jnp.where(state >= first, policy.at[1, 1].set(action), policy)
+
+    return jb.Learner(init, act, update, name="stranger")
+
+
+@pytest.mark.parametrize("action", [A, -1, 2**31 - 1])
+def test_an_action_out_of_range_from_the_second_episode_on(action):
+    with pytest.raises(
+        LearnerError,
+        match=rf"learner 'stranger', episode 2, stage 2, level 1: action {action}; accepted: 0\.\.2",
+    ):
+        run(actions_after(1, action))
+
+
+@pytest.mark.parametrize("first", [0, 49, 50])
+def test_the_first_the_last_and_the_policy_after_it(first):
+    """The last one is never played, but it is the final policy of the result."""
+    with pytest.raises(LearnerError, match=f"episode {first + 1}, stage 2, level 1: action 7"):
+        run(actions_after(first, 7))
+
+
+def right():
+    return jnp.full((H, K + 1, A), 1 / 3, jnp.result_type(float))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_probabilities_that_are_none(name):
+    def act(state, key):
+        return jnp.where(state >= 1, right().at[1, 1].set(jnp.asarray(ROWS[name])), right())
+
+    where = "learner 'stranger', episode 2, stage 2, level 1: probabilities "
+    with pytest.raises(LearnerError, match=where + SEEN[name] + "; accepted: 3 probabilities >= 0"):
+        run(jb.Learner(init, act, update, name="stranger"))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        jnp.zeros((H, K), jnp.int32),
+        jnp.zeros((H, K + 1, A, 1)),
+        jnp.full((H, K + 1, A + 1), 0.25),
+        jnp.zeros((H, K + 1), bool),
+    ],
+)
+def test_the_wrong_shape_or_type(policy):
+    learner = jb.Learner(init, lambda state, key: policy, update, name="stranger")
+    saying = r"learner 'stranger': act gives .*; accepted: actions, integers \[H, k\+1\] = \[3, 2\]"
+    with pytest.raises(LearnerError, match=saying):
+        run(learner)
+
+
+@functools.cache
+def blocks(name, where):
+    """Right until the second block, whose policy or rows are wrong at stage 2, level 1."""
+
+    def next_block(state):
+        real = jnp.result_type(float)
+        policy, rows = right(), jnp.full((1, K + 1, A), 1 / 3, real)
+        wrong = jnp.asarray(ROWS[name], real)
+        if where == "policy":
+            policy = jnp.where(state >= 1, policy.at[1, 1].set(wrong), policy)
+        else:
+            rows = jnp.where(state >= 1, rows.at[0, 1].set(wrong), rows)
+        stage = jnp.int32(0 if where == "policy" else 1)
+        return Blocks(policy, stage, rows, jnp.full((1,), EPISODES, real))
+
+    return BlockForm(init, next_block, lambda state, episodes, totals: state + 1)
+
+
+@pytest.mark.parametrize("where", ["policy", "rows"])
+@pytest.mark.parametrize("name", ROWS)
+def test_blocks_that_cannot_be_played(name, where):
+    learner = from_blocks(blocks(name, where), name="stranger", params={})
+    place = "policy at stage 2" if where == "policy" else r"rows of arm 0 \(stage 2\)"
+    saying = f"learner 'stranger', after {EPISODES} episodes: block 2 of next_block has {place}, level 1: "
+    with pytest.raises(LearnerError, match=saying + SEEN[name]):
+        run(learner, "blocks")
+
+
+def test_the_same_block_learner_episode_by_episode():
+    learner = from_blocks(blocks("sum 5", "policy"), name="stranger", params={})
+    where = f"learner 'stranger', episode {EPISODES + 1}, stage 2, level 1: probabilities "
+    with pytest.raises(LearnerError, match=where + SEEN["sum 5"]):
+        run(learner, "episodes")
+
+
+@pytest.mark.parametrize("engine", ["episodes", "blocks"])
+def test_a_report_cannot_take_the_name_of_a_result(engine):
+    def boast(state):
+        return {"regret": jnp.float32(0)}
+
+    learner = jb.make_learner("expref", preset="practical")
+    learner = learner._replace(report=boast, blocks=learner.blocks._replace(report=boast))
+    with pytest.raises(ValueError, match="'expref': report: 'regret'; accepted: names other than"):
+        run(learner, engine)
+
+
+@pytest.mark.parametrize("engine", ["episodes", "blocks"])
+def test_needs_with_a_typo(engine):
+    learner = jb.make_learner("expref")._replace(needs=("ranks",))
+    with pytest.raises(ValueError, match="'expref': needs: 'ranks'; accepted: rank, optimal_polic"):
+        run(learner, engine)
+
+
+def test_nothing_of_a_wrong_learner_is_kept(tmp_path):
+    """What ran before the error is no result, and running again says the same."""
+    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
+    for _ in range(2):
+        with pytest.raises(LearnerError, match="episode 42, stage 2, level 1: action 7"):
+            jb.sweep(
+                {"mine": actions_after(41, 7)}, {"I": mdp}, 50, 2, chunk_size=10,
+                checkpoint=tmp_path, checkpoint_seconds=0, progress=False,
+            )  # fmt: skip
+        assert not list(tmp_path.glob("done-*"))

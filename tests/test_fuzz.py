@@ -1,0 +1,327 @@
+"""Every public name, called with good and odd values by turns: a right answer, or an error that names the argument.
+
+A few hundred calls here, 10,000 with ``-m slow`` (which prints how many ended how). Answers are
+checked against plain Python loops where the instance is small enough, which all of these are.
+"""
+
+import collections
+import inspect
+import itertools
+import math
+
+import families
+import fuzzing
+import jax
+import numpy as np
+import pytest
+from fuzzing import RULES, Case, drawn, outcome
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+import jaxbandit as jb
+from jaxbandit.learner import Learner
+
+FAMILIES = sorted(fuzzing.INSTANCES)
+PLANNERS = ["evaluate", "policy_values", "regret", "visitation"]
+OF_AN_MDP = ["gaps", "mean_reward", "optimal", "optimal_values", "transition_kernel", "validate"]
+THEORY = ["thresholds", "schedule", "upper_bound_general", "upper_bound_ordered", "lower_bound_general",
+          "lower_bound_ordered", "hard_gap_general", "hard_gap_ordered"]  # fmt: skip
+STATS = ["band", "mean_interval", "paired_difference", "loglog_slope", "time_to_average_regret",
+         "final_table", "regret_band", "regret_difference", "replicates", "families"]  # fmt: skip
+RECORDS = ["BlockForm", "Blocks", "CheckpointError", "INSTANCES", "LEARNERS", "Learner", "MDP", "Plan", "Problem",
+           "SweepInterrupted"]  # fmt: skip
+"""Containers and errors: they hold what they are given, and its checks are those of the functions."""
+TEXTS = [value for value in fuzzing.ODD if isinstance(value, str)]
+ELSEWHERE = [
+    "plot_active_sets",
+    "plot_panels",
+    "plot_parameter",
+    "plot_policy",
+    "plot_regret",
+    "sweep",
+]
+"""In test_fuzz_sweeps."""
+
+
+def instance(draw):
+    name = draw(st.sampled_from(FAMILIES))
+    arguments = drawn(draw, fuzzing.INSTANCES[name])
+    return Case(name, lambda **a: jb.make_instance(name, **a), arguments, fuzzing.check_instance)
+
+
+def learner(draw):
+    name = draw(st.sampled_from(jb.LEARNERS.names()))
+    parameters = inspect.signature(jb.LEARNERS.constructors[name]).parameters
+    slips = [math.nan, math.inf, -1, 0, 0.5, True]  # a user's ordinary mistakes
+    good = st.sampled_from([None, None, 0.5, 1, 2])
+    arguments = drawn(draw, {p: good | st.sampled_from(slips) for p in parameters}, odds=0)
+    arguments = {p: v for p, v in arguments.items() if v is not None}
+
+    def check(made):
+        assert isinstance(made, Learner)
+        leaves = [np.asarray(value) for value in made.params.values()]
+        assert all(leaf.dtype.kind in "fiub" for leaf in leaves)
+        if made.check is not None:
+            made.check({key: np.asarray(value) for key, value in made.params.items()})
+
+    return Case(name, lambda **a: jb.make_learner(name, **a), arguments, check)
+
+
+def planning(draw):
+    name = draw(st.sampled_from(PLANNERS))
+    mdp = draw(st.sampled_from(fuzzing.pool()))
+    policy = fuzzing.policies(mdp, draw(st.integers(0, 43)))
+    arguments = drawn(draw, {"mdp": st.just(mdp), "policy": st.just(policy)}, odds=0.1)
+
+    def check(answer):
+        mdp, policy = arguments["mdp"], arguments["policy"]
+        assert fuzzing.is_policy(mdp, policy)
+        value = fuzzing.value_of(mdp, policy)
+        if name == "evaluate":
+            expected = value
+        elif name == "regret":
+            expected = fuzzing.best_value(families.as_lists(mdp), int(mdp.start)) - value
+        elif name == "visitation":
+            expected = fuzzing.visits_of(mdp, policy)
+        else:
+            answer, expected = answer[0, int(mdp.start)], value
+        np.testing.assert_allclose(np.asarray(answer), expected, rtol=1e-4, atol=1e-5)
+
+    return Case(name, getattr(jb, name), arguments, check)
+
+
+def of_an_mdp(draw):
+    name = draw(st.sampled_from(OF_AN_MDP))
+    mdp = draw(st.sampled_from(fuzzing.pool()))
+    field = draw(st.sampled_from(mdp._fields))
+    mdp = mdp._replace(**{field: draw(fuzzing.odd())}) if draw(st.integers(0, 3)) == 0 else mdp
+    arguments = drawn(draw, {"mdp": st.just(mdp)}, odds=0.1)
+
+    def check(answer):
+        mdp = jb.validate(arguments["mdp"]) if name != "validate" else answer
+        best = fuzzing.best_value(families.as_lists(jb.mdp.canonical(mdp)), int(mdp.start))
+        np.testing.assert_allclose(float(jb.optimal(mdp)[0]), best, rtol=1e-4, atol=1e-6)
+        for leaf in jax.tree.leaves(answer):
+            assert np.isfinite(np.asarray(leaf)).all()
+
+    return Case(name, getattr(jb, name), arguments, check)
+
+
+def record(draw):
+    name = draw(st.sampled_from(["linear", "log", "explicit"]))
+    lists = st.lists(st.integers(1, 60), max_size=4, unique=True).map(sorted)
+    known = {"linear": {"count": fuzzing.sizes()}, "log": {"count": fuzzing.sizes(), "first": fuzzing.sizes()},
+             "explicit": {"episodes": lists}}[name]  # fmt: skip
+    arguments = drawn(draw, {**known, "num_episodes": st.sampled_from([1, 50, 1e3, 2**53])})
+
+    def call(num_episodes, **rest):
+        return getattr(jb.record, name)(**rest).points(num_episodes)
+
+    def check(points):
+        assert points.dtype == np.int64
+        assert points[0] >= 1
+        assert points[-1] == arguments["num_episodes"]
+        assert (np.diff(points) > 0).all()
+
+    return Case(f"record.{name}", call, arguments, check)
+
+
+def theory(draw):
+    name = draw(st.sampled_from(THEORY))
+    function = getattr(jb.theory, name)
+    good = {"ordered": st.booleans(), "num_episodes": st.sampled_from([2, 1e6, 2e6]), "ratio": st.just(0.5),
+            "episodes_scale": st.just(0.1), "first_epsilon": st.just(1.0), "max_phases": st.sampled_from([None, 3]),
+            "horizon": st.sampled_from([3, 15])}  # fmt: skip
+    known = {p: good.get(p, fuzzing.sizes()) for p in inspect.signature(function).parameters}
+
+    def check(answer):
+        for part in answer if isinstance(answer, tuple) else [answer]:
+            assert part is None or not np.isnan(np.asarray(part, np.float64)).any()
+            assert part is None or (np.asarray(part) >= 0).all()
+
+    return Case(f"theory.{name}", function, drawn(draw, known), check)
+
+
+def statistics(draw):
+    name = draw(st.sampled_from(STATS))
+    function = getattr(jb.stats, name)
+    rng = np.random.default_rng(draw(st.integers(0, 9)))
+    runs = st.sampled_from([rng.gamma(2.0, size=(n, 4)).cumsum(1) for n in (1, 3, 9)])
+    three = st.just(rng.gamma(2.0, size=(3, 4)))
+    good = {"curves": runs, "values": st.just(rng.normal(size=5)), "first": three, "second": three,
+            "ds": st.just(fuzzing.sweep_results()), "episodes": st.just(np.array([1, 10, 100, 1000])),
+            "target": st.just(0.1), "level": st.sampled_from([0.95, 0.5]), "kind": st.sampled_from(jb.stats.KINDS),
+            "key": st.sampled_from([0, fuzzing.KEY]), "num_resamples": st.just(50), "fit_from": st.none(),
+            "learner": st.just("UCB-VI"), "learners": st.none(), "panels": st.none(), "instance": st.just("I1"),
+            "family": st.none(), "parameter": st.none(), "variable": st.just("regret"),
+            "replicates": st.just("seeds")}  # fmt: skip
+    if name == "regret_difference":
+        good |= {"first": st.just("ExpRef"), "second": st.just("UCB-VI")}
+    known = {p: good[p] for p in inspect.signature(function).parameters if p in good}
+    arguments = drawn(draw, known, odds=0.1)
+
+    def check(answer):
+        if name == "mean_interval" and answer.n > 1:
+            values = np.asarray(arguments["values"], np.float64)
+            values = values[~np.isnan(values)]
+            mean, error = values.mean(), scipy_stats.sem(values)
+            low, high = scipy_stats.t.interval(answer.level, values.size - 1, mean, error)
+            if arguments.get("kind", "t") == "t":
+                np.testing.assert_allclose(answer[:3], (mean, low, high), rtol=1e-6, atol=1e-9)
+        if name in ("band", "regret_band", "regret_difference", "paired_difference"):
+            assert np.isfinite(answer.center).all() or not answer.n
+            assert (
+                answer.n < 2
+                or ((answer.low <= answer.center) & (answer.center <= answer.high)).all()
+            )
+
+    return Case(f"stats.{name}", function, arguments, check)
+
+
+def grid(draw):
+    learner = jb.make_learner("ucbvi")
+    arguments = drawn(
+        draw, {"learner": st.just(learner), "bonus_scale": st.just([0.1, 2])}, odds=0.6
+    )
+
+    def check(points):
+        column = points.learner.params["bonus_scale"]
+        np.testing.assert_array_equal(column, np.float32(list(arguments["bonus_scale"])))
+        assert np.isfinite(column).all()
+
+    return Case("grid", jb.grid, arguments, check)
+
+
+def family(draw):
+    known = {
+        "count": fuzzing.sizes(),
+        "key": fuzzing.KEYS,
+        "horizon": st.just(2),
+        "capacity": st.just(1),
+    }
+    arguments = {"num_values": 2, **drawn(draw, known)}
+    call = lambda **a: jb.family("prophet-random", **a)  # noqa: E731
+    return Case(
+        "family",
+        call,
+        arguments,
+        lambda made: fuzzing.check_instance(jax.tree.map(lambda x: x[0], made)),
+    )
+
+
+def files(draw, folder):
+    name = draw(st.sampled_from(["save", "load"]))
+    path = folder / "run.nc"
+    if name == "load":
+        jb.save(fuzzing.sweep_results(), path, overwrite=True)
+        arguments = drawn(draw, {"path": st.just(path)}, odds=0.5)
+        check = lambda ds: ds.identical(fuzzing.sweep_results())  # noqa: E731
+    else:
+        known = {
+            "dataset": st.just(fuzzing.sweep_results()),
+            "path": st.just(path),
+            "overwrite": st.just(True),
+        }
+        arguments = drawn(draw, known, odds=0.3)
+        check = lambda made: jb.load(made).identical(arguments["dataset"])  # noqa: E731
+    return Case(name, getattr(jb, name), arguments, check)
+
+
+def registration(draw):
+    name = draw(
+        st.sampled_from(["register_instance", "register_learner", "make_instance", "make_learner"])
+    )
+    known = {"name": st.just("fuzzed")}
+    if name.startswith("register"):
+        known["constructor"] = st.just(lambda horizon: horizon)
+    arguments = drawn(draw, known, odds=0.7)
+
+    def call(**given):
+        try:
+            return getattr(jb, name)(**given)
+        finally:
+            for registry, odd in itertools.product((jb.INSTANCES, jb.LEARNERS), ["fuzzed", *TEXTS]):
+                registry.constructors.pop(odd, None)
+
+    return Case(name, call, arguments, lambda made: made is not None)
+
+
+KINDS = [instance, instance, learner, planning, planning, of_an_mdp, record, theory, statistics, statistics, grid,
+         family, registration]  # fmt: skip
+COVERED = {*PLANNERS, *OF_AN_MDP, *RECORDS, *ELSEWHERE, "record", "theory", "stats", "grid", "family", "save", "load",
+           "make_instance", "make_learner", "register_instance", "register_learner", "from_blocks", "testing"}  # fmt: skip
+
+
+TRIED_BY_HAND = set(
+    [
+        "describe",
+        "final_policy",
+        "hardness",
+        "in_units",
+        "instance_of",
+        "label",
+        "labels_of",
+        "merge",
+        "one_bit",
+        "plot_comparison",
+        "plot_final",
+        "plot_instance",
+        "plot_metric",
+        "plot_profiles",
+        "points",
+        "reference",
+        "reference_sweep",
+        "run",
+        "select",
+        "trace",
+        "tune",
+        "until_decided",
+    ]
+)
+"""Public functions whose mistakes only their own tests try: the fuzz does not call them."""
+
+
+@pytest.fixture(autouse=True)
+def promotion_as_users_have_it():
+    """Strict promotion is for the tests of this package's own code."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
+
+
+@settings(max_examples=300, **RULES)
+@given(st.data())
+def test_calls_are_answered_rightly_or_refused_by_name(data):
+    outcome(data.draw(st.sampled_from(KINDS))(data.draw))
+
+
+@settings(max_examples=25, **RULES)
+@given(data=st.data())
+def test_files_are_read_and_written_rightly_or_refused_by_name(data, tmp_path):
+    outcome(files(data.draw, tmp_path))
+
+
+@pytest.mark.slow
+def test_ten_thousand_calls(tmp_path, capsys):
+    ends = collections.defaultdict(collections.Counter)
+
+    @settings(max_examples=10_000, **RULES)
+    @given(st.data())
+    def many(data):
+        kind = data.draw(st.sampled_from([*KINDS, files]))
+        case = kind(data.draw, tmp_path) if kind is files else kind(data.draw)
+        ends[kind.__name__][outcome(case)] += 1
+
+    many()
+    with capsys.disabled():
+        print()
+        for kind, counts in ends.items():
+            print(f"{kind:14} {dict(counts)}")
+        print("calls:", sum(sum(counts.values()) for counts in ends.values()))
+
+
+def test_no_public_name_is_forgotten():
+    """New public functions belong into the fuzz above, or by name among those that it leaves out."""
+    functions = {name for name in jb.__all__ if inspect.isfunction(getattr(jb, name))}
+    assert functions <= COVERED | TRIED_BY_HAND, sorted(functions - COVERED - TRIED_BY_HAND)
+    assert set(FAMILIES) == set(jb.INSTANCES.names())

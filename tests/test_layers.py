@@ -1,0 +1,83 @@
+"""Data flows one way: the rooms of the package are drawn from its imports, and none imports a room above it."""
+
+import ast
+from pathlib import Path
+
+import jaxbandit
+
+LAYERS = [
+    {"types", "checks"},
+    {"errors", "files", "tables", "tabular", "descriptions", "docstrings", "registry", "xla"},
+    {"mdp", "feedback", "theory", "record", "results", "distributed"},
+    {"planning", "learner", "labels"},
+    {"instances", "learners", "difficulty", "tracing", "single", "selecting"},
+    {"metrics", "examples"},
+    {"engines"},
+    {"sweeps", "testing"},
+    {"stats"},
+    {"plotting", "references", "studies"},
+    {"experiment", "hooks"},
+    {"experiments", "describing"},
+    {"gallery"},
+    {"cli"},
+]
+HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
+ROOT = Path(__file__).parent.parent
+
+
+def files():
+    for folder in ("jaxbandit", "experiments"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            yield path, (parts[1] if folder == "jaxbandit" else "experiments")
+
+
+def imported(path, room):
+    """Rooms that a file imports, with the line."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"jaxbandit.{room}"]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            package, *rest = name.split(".")
+            if package == "jaxbandit" and rest and rest[0] in HEIGHT:
+                yield rest[0], node.lineno
+
+
+def test_every_module_has_a_layer():
+    rooms = {room for _, room in files()}
+    assert rooms - set(HEIGHT) == {"__init__"}
+    assert set(HEIGHT) <= rooms
+
+
+def test_no_room_imports_upwards():
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {other}"
+        for path, room in files()
+        if room != "__init__"
+        for other, line in imported(path, room)
+        if other != room and HEIGHT[other] >= HEIGHT[room]
+    ]
+    assert not wrong
+
+
+def test_every_room_says_what_lives_there():
+    for path, _ in files():
+        if path.name == "__init__.py" and path.parent.name != "jaxbandit":
+            text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            assert text.count("\n") >= 2, path
+
+
+def test_names_for_type_checkers_are_the_names_that_load():
+    tree = ast.parse((ROOT / "jaxbandit" / "__init__.py").read_text(encoding="utf-8"))
+    checked = next(
+        node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name)
+    )
+    seen = {alias.asname or alias.name for node in checked.body for alias in node.names}
+    assert set(jaxbandit.__all__) <= seen
+    for name in seen:
+        assert getattr(jaxbandit, name) is not None

@@ -1,0 +1,166 @@
+"""Metrics: by hand on known states, and one trace under vmap for every registered learner."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import metrics
+from jaxbandit.learner import Problem, normalised
+from jaxbandit.metrics import METRICS, check_metrics, dims_of, make_world
+
+SIZES = {"horizon": 3, "capacity": 2, "num_values": 3}
+REQUIRED = {"fixed": {"policy": np.zeros((3, 3), np.int32)}}
+
+
+@pytest.fixture(scope="module")
+def mdp():
+    return jb.make_instance("prophet-uniform", **SIZES)
+
+
+def begin(name, mdp, **how):
+    """The learner's first state, constants and policy."""
+    learner = jb.make_learner(name, **(how or REQUIRED.get(name, {})))
+    problem = Problem(
+        mdp.horizon,
+        mdp.width,
+        mdp.num_actions,
+        jnp.float32(1000.0),
+        mdp.rank if "rank" in learner.needs else None,
+        jb.optimal(mdp)[1] if "optimal_policy" in learner.needs else None,
+    )
+    params = {key: jnp.asarray(value) for key, value in learner.params.items()}
+    rules = normalised(learner.rules)
+    constants = rules.constants(problem, params)
+    state = learner.init(problem, params)
+    return state, constants, rules.act(state, jax.random.key(0), constants)
+
+
+def finite(name, mdp):
+    state, constants, policy = begin(name, mdp)
+    world = make_world(mdp, policy, constants)
+    return {metric for metric, f in METRICS.items() if bool(jnp.isfinite(f(state, world)).any())}
+
+
+EVERY = {"policy_gap", "best_guess_gap", "entropy"}
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [
+        ("expref", {"active_actions"}),
+        ("ordered-expref", {"active_actions"}),
+        ("ucbvi", {"optimism", "visits"}),
+        ("policy-gradient", set()),
+        ("uniform", set()),
+        ("oracle", set()),
+        ("fixed", set()),
+    ],
+)
+def test_which_metrics_a_learner_has(name, extra, mdp):
+    assert finite(name, mdp) == EVERY | extra
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        n
+        for n in jb.LEARNERS.constructors
+        if n not in {*REQUIRED, "prophet-bandit", "prophet-optimism"}
+    ],
+)
+def test_every_registered_learner_under_jit_and_vmap(name, mdp):
+    state, constants, policy = begin(name, mdp)
+    world = make_world(mdp, policy, constants)
+    for metric, f in METRICS.items():
+        one = f(state, world)
+        assert one.ndim == len(dims_of(f)), metric
+        two = jax.tree.map(lambda x: jnp.stack([jnp.asarray(x)] * 2), (state, world))
+        both = jax.jit(jax.vmap(f))(*two)
+        for row in both:
+            np.testing.assert_allclose(row, one, rtol=1e-6)
+
+
+def test_gaps_are_the_exact_regret(mdp):
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        policy = jnp.asarray(rng.dirichlet(np.ones(3), (3, 3)), jnp.float32)
+        world = make_world(mdp, policy)
+        assert metrics.policy_gap((), world) == pytest.approx(
+            float(jb.regret(mdp, policy)), abs=1e-6
+        )
+        likely = np.asarray(policy).argmax(-1).astype(np.int32)
+        assert metrics.best_guess_gap((), world) == pytest.approx(
+            float(jb.regret(mdp, likely)), abs=1e-6
+        )
+    best = jb.optimal(mdp)[1]
+    assert float(metrics.policy_gap((), make_world(mdp, best))) == 0.0
+
+
+def test_what_exprefs_know(mdp):
+    state, constants, policy = begin("ordered-expref", mdp)
+    world = make_world(mdp, policy, constants)
+    assert float(metrics.active_actions(state, world)) == 3.0
+    inner = state.inner
+    active = np.array(inner.active)
+    active[:, 1:, 1:] = False
+    fewer = inner._replace(active=jnp.asarray(active), committed=jb.optimal(mdp)[1])
+    assert float(metrics.active_actions(fewer, world)) == 1.0
+    assert float(metrics.best_guess_gap(fewer, world)) == 0.0
+    assert float(metrics.best_guess_gap(state, world)) == pytest.approx(
+        float(jb.regret(mdp, np.zeros((3, 3), np.int32))), abs=1e-6
+    )
+
+
+def test_what_ucbvi_hopes_and_counts(mdp):
+    state, constants, policy = begin("ucbvi", mdp)
+    world = make_world(mdp, policy, constants)
+    value = float(jb.optimal(mdp)[0])
+    assert float(metrics.optimism(state, world)) == pytest.approx(1 - value)
+    counted = np.asarray(metrics.visits(state, world))
+    assert np.isnan(counted[:, 0]).all()
+    assert (counted[:, 1:] == 0).all()
+
+
+class Mine(NamedTuple):
+    visits: object
+    optimistic_values: object
+
+
+def test_a_state_of_ones_own_takes_part_by_names(mdp):
+    state = Mine(jnp.ones((3, 2, 3), jnp.int32), jnp.full((3, 2), 2.0))
+    world = make_world(mdp, jnp.zeros((3, 3), jnp.int32))
+    np.testing.assert_array_equal(np.asarray(metrics.visits(state, world))[:, 1:], 3.0)
+    assert float(metrics.optimism(state, world)) == pytest.approx(2 - float(jb.optimal(mdp)[0]))
+
+
+def test_entropy_of_known_distributions(mdp):
+    one = make_world(mdp, jnp.zeros((3, 3), jnp.int32))
+    even = make_world(mdp, jnp.full((3, 3, 3), 1 / 3))
+    assert float(metrics.entropy((), one)) == 0.0
+    assert float(metrics.entropy((), even)) == pytest.approx(np.log(3))
+    state, _, policy = begin("policy-gradient", mdp)
+    drawn = make_world(mdp, policy)
+    assert float(metrics.entropy(state, drawn)) == pytest.approx(np.log(3))
+    sure = state._replace(logits=state.logits.at[..., 1].set(50.0))
+    assert float(metrics.entropy(sure, drawn)) == pytest.approx(0.0, abs=1e-6)
+    ones = np.ones((3, 3), np.int32)
+    ones[:, 0] = 0
+    assert float(metrics.best_guess_gap(sure, drawn)) == pytest.approx(
+        float(jb.regret(mdp, ones)), abs=1e-6
+    )
+
+
+def test_metrics_are_checked():
+    assert check_metrics(None) == {}
+    assert check_metrics({"mine": metrics.entropy}) == {"mine": metrics.entropy}
+    for wrong, message in [
+        ([metrics.entropy], "metrics: .*accepted: a dictionary"),
+        ({"two words": metrics.entropy}, "metrics: name 'two words'; accepted: an identifier"),
+        ({"mine": 3}, r"metrics\['mine'\]: 3; accepted: a function"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            check_metrics(wrong)

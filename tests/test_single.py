@@ -1,0 +1,79 @@
+"""A single run: exact where the answer is known, and the sweep's numbers in law."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+
+MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
+FEW = jb.record.linear(4)
+
+
+def test_a_fixed_policy_pays_its_regret_every_episode():
+    policy = np.full((3, 3), 1, np.int32)
+    policy[0] = 2  # nothing is taken at first
+    run = jb.run(jb.make_learner("fixed", policy=policy), MDP, 1000, jax.random.key(0), FEW)
+    per_episode = float(jb.regret(MDP, policy))
+    assert run.episode.tolist() == [250, 500, 750, 1000]
+    np.testing.assert_allclose(run.regret, per_episode * run.episode, rtol=1e-5)
+    np.testing.assert_allclose(run.gap, per_episode, rtol=1e-5)
+    assert (run.policies == policy).all()
+    assert per_episode > 0.01
+    assert run.policies.shape == (4, 3, 3)
+
+
+def test_randomised_policies_and_rewards():
+    """The mean of 4,000 totals in [0, 1] misses by 0.04 with probability below 6e-6 (Hoeffding)."""
+    policy = np.full((3, 3, 3), 1 / 3, np.float32)
+    run = jb.run(jb.make_learner("fixed", policy=policy), MDP, 4000, jax.random.key(3), FEW)
+    value = float(jb.evaluate(MDP, policy))
+    assert run.reward[-1] / 4000 == pytest.approx(value, abs=0.04)
+    assert run.regret[-1] / 4000 == pytest.approx(float(jb.optimal(MDP)[0]) - value, rel=1e-4)
+    assert run.dataset("I1")["policy"].dims[-1] == "action"
+
+
+def test_the_oracle_loses_nothing():
+    run = jb.run(jb.make_learner("oracle"), MDP, 100, jax.random.key(0), FEW)
+    assert run.regret[-1] == 0
+    assert repr(run) == "Run('oracle', 100 episodes, regret 0, 4 policies recorded)"
+
+
+@pytest.mark.parametrize("name", ["ucbvi", "ordered-expref"])
+def test_the_same_in_law_as_a_sweep(name):
+    """Mean final regrets of 24 runs and 24 seeds: z < 4.5, wrong in about 1 of 100,000 (normal)."""
+    learner = jb.make_learner(name, preset="practical")
+    T, n = 600, 24
+    finals = [
+        jb.run(learner, MDP, T, jax.random.key(100 + j), jb.record.linear(1)).regret[-1]
+        for j in range(n)
+    ]
+    ds = jb.sweep(
+        {"it": learner}, {"I1": MDP}, T, num_seeds=n, seed=5, engine="episodes",
+        record=jb.record.linear(1), progress=False,
+    )  # fmt: skip
+    swept = ds["regret"].values.ravel()
+    error = np.sqrt(np.var(finals, ddof=1) / n + np.var(swept, ddof=1) / n)
+    # 600 float32 regrets of values below 1, each right to 2^-24, add up to less than 1e-4.
+    assert abs(np.mean(finals) - np.mean(swept)) < 4.5 * error + 1e-3 * np.mean(swept) + 1e-4
+
+
+def test_one_dataset_that_plots_take():
+    run = jb.run(jb.make_learner("uniform"), MDP, 50, jax.random.key(0), FEW)
+    dataset = run.dataset("mine")
+    assert jb.plot_regret(dataset).data["uniform"].n == 1
+    assert run.policy_at(13).shape == (3, 3)
+    with pytest.raises(ValueError, match="episode: 51; accepted: 1 to 50"):
+        run.policy_at(51)
+
+
+def test_mistakes():
+    uniform, key = jb.make_learner("uniform"), jax.random.key(0)
+    with pytest.raises(ValueError, match="num_episodes: 0; accepted"):
+        jb.run(uniform, MDP, 0, key)
+    with pytest.raises(ValueError, match="mdp: 2 stacked"):
+        jb.run(uniform, jax.tree.map(lambda x: np.stack([x, x]), MDP), 10, key)
+    with pytest.raises(ValueError, match="learner: 'ucbvi'; accepted"):
+        jb.run("ucbvi", MDP, 10, key)
+    with pytest.raises(ValueError, match="needs an ordered MDP"):
+        jb.run(jb.make_learner("ordered-expref"), MDP._replace(rank=None), 10, key)

@@ -1,0 +1,187 @@
+"""Every registered learner passes `check_learner` on every engine that can run it, and broken
+learners do not."""
+
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.learners import LEARNERS, Learner
+from jaxbandit.testing.conformance import check_learner
+
+SHORT = {"episodes_scale": 0.01, "last_epsilon": 0.1, "threshold": 0.2}
+"""ExpRef with phases of 12 to 40 episodes."""
+
+# prophet-bandit wants an MDP of one level, so its conformance is in its own file.
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in LEARNERS.names() if name != "prophet-bandit"},
+    "expref": ("expref", SHORT),
+    "ordered-expref": ("ordered-expref", SHORT),
+    "expref-shared": ("expref-shared", SHORT),
+    "fixed": ("fixed", {"policy": np.ones((3, 3), int)}),
+    "prophet-optimism": ("prophet-optimism", {"values": np.tile([0.2, 1.0], (3, 1))}),
+    "fixed, randomised": ("fixed", {"policy": np.full((3, 3, 2), 0.5)}),
+    "policy-gradient, adam": ("policy-gradient", {"optimizer": optax.adam(0.01)}),
+    "trajectory-ts, segments": ("trajectory-ts", {"segments": 2}),
+    "ucbvi, monotone bernstein": ("ucbvi", {"monotone": True, "bonus": "bernstein"}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_conformance(case):
+    name, parameters = CASES[case]
+    learner = jb.make_learner(name, **parameters)
+    summary = check_learner(learner)
+    assert summary.learner == name
+    checked = {row.name for row in summary.properties}
+    assert {"policies", "jit = eager", "lanes = loop (episodes)"} <= checked
+    assert ("lanes = loop (blocks)" in checked) == (learner.blocks is not None)
+
+
+def test_other_parameter_values_share_the_program():
+    for name in ("expref", "ordered-expref", "ucbvi", "policy-gradient"):
+        assert jb.make_learner(name).rules == jb.make_learner(name).rules
+    assert (
+        jb.make_learner("expref", threshold=0.1).rules
+        == jb.make_learner("expref", preset="practical").rules
+    )
+    assert jb.make_learner("ucbvi", bonus_scale=0.1).rules == jb.make_learner("ucbvi").rules
+    assert jb.make_learner("ucbvi", monotone=True).rules != jb.make_learner("ucbvi").rules
+
+
+def test_names_and_near_matches():
+    with pytest.raises(ValueError, match="unknown learner 'expreff'; did you mean 'expref'"):
+        jb.make_learner("expreff")
+    with pytest.raises(
+        ValueError,
+        match="learner 'ucbvi' has no parameter 'bonus_scal'; did you mean 'bonus_scale'",
+    ):
+        jb.make_learner("ucbvi", bonus_scal=1.0)
+    with pytest.raises(ValueError, match="learner 'fixed' needs the parameter 'policy'"):
+        jb.make_learner("fixed")
+    with pytest.raises(ValueError, match="learner 'expref' is registered already"):
+        jb.register_learner("expref", lambda: None)
+
+
+def test_the_oracle_has_no_regret_and_everyone_has_some():
+    # Two thresholds are equally good here, and float32 and float64 disagree about which is better.
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+    keys = jax.random.split(jax.random.key(0), (1, 2))
+    for name, regret in (("oracle", 0), ("uniform", 1)):
+        results, _ = jb.testing.run_lanes("episodes", [jb.make_learner(name)], [mdp], keys, 32)
+        assert ((results["regret"] > 0) == regret).all()
+        assert regret or (results["final_gap"] == 0).all()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Learners that break the contract, one property at a time
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class Memory(NamedTuple):
+    value: Any
+    policy: Any
+
+
+def _init(problem, params):
+    shape = (problem.horizon, problem.width + 1)
+    return Memory(params["scale"].astype(jnp.float32), jnp.zeros(shape, jnp.int32))
+
+
+def _act(state, key):
+    return state.policy
+
+
+def _update(state, policy, feedback):
+    return state._replace(value=state.value + feedback.total)
+
+
+SOUND = Learner(_init, _act, _update, params={"scale": np.float32(1)}, name="sound")
+CALLS: list[int] = []
+
+
+def counting(state, policy, feedback):
+    CALLS.append(0)
+    return state._replace(value=state.value + len(CALLS))
+
+
+def never(params):
+    raise ValueError(f"scale: {params['scale']}; accepted: none")
+
+
+NUMBERS = itertools.count()
+BROKEN = {
+    "feedback: 'all'": {"feedback": "all"},
+    "needs: 'prob'; accepted: rank, optimal_policy": {"needs": ("prob",)},
+    "params: scale: 'big'; accepted: numbers": {"params": {"scale": "big"}},
+    "policy: actions 2..2; accepted: 0..1": {"act": lambda state, key: state.policy + 2},
+    "policy: float32 .3, 3.; accepted: .3, 3, 2.": {
+        "act": lambda state, key: state.policy.astype(jnp.float32)
+    },
+    "policy: probabilities from 0.25, sums 0.5..0.5": {
+        "act": lambda state, key: jnp.full((3, 3, 2), 0.25)
+    },
+    "no leak: update asks bandit feedback for more than it shows: .*levels": {
+        "update": lambda state, policy, feedback: state._replace(
+            value=state.value + feedback.levels[0]
+        )
+    },
+    "stable state: .value: float32.. becomes int32..": {
+        "update": lambda state, policy, feedback: state._replace(value=jnp.int32(1))
+    },
+    "stable state: the structure of the state changes in update": {
+        "update": lambda state, policy, feedback: (state, 1)
+    },
+    "jit = eager: .value of update": {"update": counting},
+    "report: 'regret'; accepted: names other than": {
+        "report": lambda state: {"regret": state.value}
+    },
+    "check: refuses the learner's own parameters: scale: 1.0; accepted: none": {"check": never},
+    "constants: two calls differ, in the value": {
+        "constants": lambda problem, params: np.float64(next(NUMBERS))
+    },
+    "renewed: says that the policy is the last one, and it is not": {
+        "act": lambda state, key: jax.random.randint(key, (3, 3), 0, 2),
+        "renewed": lambda state: jnp.bool_(False),
+    },
+    r"needs: \[\], but init or constants fail without rank and optimal_policy": {
+        "init": lambda problem, params: Memory(
+            params["scale"], jnp.zeros_like(problem.rank[:, :, 0])
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("message", BROKEN)
+def test_a_broken_learner_is_told_what_is_broken(message):
+    with pytest.raises(AssertionError, match=f"learner 'sound': {message}"):
+        check_learner(SOUND._replace(**BROKEN[message]))
+
+
+def test_functions_made_anew_for_every_parameter_value_are_noticed():
+    other = SOUND._replace(act=lambda state, key: state.policy)
+    with pytest.raises(
+        AssertionError,
+        match="one trace: the learner with other parameter values has other functions",
+    ):
+        check_learner(SOUND, other=other)
+
+
+def test_a_learner_that_sees_its_neighbours_is_noticed():
+    """Lanes-last code that sums over the lanes: each seed alone gives another result."""
+
+    def spread(state, policy, feedback):
+        return state._replace(
+            value=state.value + jnp.zeros_like(feedback.total) + jnp.sum(feedback.total)
+        )
+
+    broken = SOUND._replace(update=spread, lanes_last=True)
+    with pytest.raises(
+        AssertionError, match=r"lanes = loop: parameters 0, seed 0 differ in \.value"
+    ):
+        check_learner(broken)

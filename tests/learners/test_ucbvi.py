@@ -13,7 +13,9 @@ import jaxbandit as jb
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem, make_learner
-from jaxbandit.learners.ucbvi import Plan, UCBVIState, _doubt, _greedy, ucbvi
+from jaxbandit.learners.ucbvi import UCBVIState, ucbvi
+from jaxbandit.learners.ucbvi_planning import greedy
+from jaxbandit.learners.ucbvi_values import Plan, doubt
 
 VARIANTS = [(bonus, monotone) for bonus in ("hoeffding", "bernstein") for monotone in (False, True)]
 
@@ -104,8 +106,8 @@ def q_of(state, given):
     if state.ceiling is not None:
         return state.ceiling
     bernstein = state.model.shape[0] == 2 + state.counts.shape[2]
-    doubt = _doubt(state.counts[0], given.log_term) if bernstein else None
-    return _greedy(Plan(state.model, doubt, jnp.ones_like(state.model[0])), state.values, given)[1]
+    unknown = doubt(state.counts[0], given.log_term) if bernstein else None
+    return greedy(Plan(state.model, unknown, jnp.ones_like(state.model[0])), state.values, given)[1]
 
 
 def random_feedback(seed, shape, width, num_actions):

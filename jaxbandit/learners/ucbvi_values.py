@@ -1,0 +1,76 @@
+"""The optimistic Q of UCB-VI, for any stages, levels and lanes at once; who plans decides which."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from jaxbandit.types import Array
+
+
+class UCBVIConstants(NamedTuple):
+    """What does not change."""
+
+    scale: Array
+    """float32 [*lanes]: c, the bonus scale."""
+    log_term: Array
+    """float32 [*lanes]: L."""
+
+
+class Plan(NamedTuple):
+    """What backward induction reads."""
+
+    model: Array
+    """float32 [F, A, k, H, *lanes]."""
+    doubt: Array | None
+    """float32 [k, H, *lanes], see `doubt`; None with the Hoeffding bonus."""
+    ceiling: Array | None
+    """float32 [A, k, H, *lanes]: the Q of the episode before, if it bounds this one; else None."""
+
+
+def q_of(plan: Plan, tails: list[Array], scale: Array, log_term: Array) -> list[Array]:
+    """Q of each action, [k, ...], where V at level s of the next stage is tails[s - 1] [...]."""
+    found = []
+    for a in range(plan.model.shape[1]):
+        fields = plan.model[:, a]
+        if plan.doubt is None:
+            q = fields[0] + _next_value(fields, tails)
+        else:
+            q = _bernstein(fields, tails, list(plan.doubt), scale, log_term)
+        q = jnp.minimum(q, 1)
+        found.append(q if plan.ceiling is None else jnp.minimum(q, plan.ceiling[a]))
+    return found
+
+
+def _next_value(fields: Array, tails: list[Array]) -> Array:
+    """sum_s p(s | l, a) tails[s], [k, ...]."""
+    return reduce(jnp.add, [fields[1 + s] * tail[None] for s, tail in enumerate(tails)])
+
+
+def doubt(visits: Array, log_term: Array) -> Array:
+    """min(100^2 H k^2 A L^2 / N'_{i+1}(s), 1) as [k, H, *lanes]; 0 at the last stage: V is known after it."""
+    num_actions, width, horizon = visits.shape[:3]
+    arrivals = jnp.maximum(reduce(jnp.add, [visits[a, :, 1:] for a in range(num_actions)]), 1)
+    factor = 1e4 * horizon * width**2 * num_actions * log_term**2
+    found = jnp.minimum(factor[None, None] / arrivals.astype(jnp.float32), 1)
+    return jnp.concatenate([found, jnp.zeros_like(visits[0, :, :1], jnp.float32)], axis=1)
+
+
+def _bernstein(
+    fields: Array, tails: list[Array], doubts: list[Array], scale: Array, log_term: Array
+) -> Array:
+    """r + p V + b of an action, [k, ...]; 1 where it was never tried."""
+    tried = (fields[-1] > 0).astype(jnp.float32)
+    mean, inverse = jnp.clip(fields[0], 0, 1), fields[-1]
+    value = _next_value(fields, tails)
+    variance = jnp.maximum(_next_value(fields, [tail**2 for tail in tails]) - value**2, 0)
+    log_term = log_term[None]
+    bonus = (
+        jnp.sqrt(8 * log_term * mean * (1 - mean) * inverse)
+        + 14 / 3 * log_term * inverse
+        + jnp.sqrt(8 * log_term * variance * inverse)
+        + jnp.sqrt(8 * inverse * _next_value(fields, doubts))
+    )
+    return mean + scale[None] * bonus * tried + value

@@ -22,6 +22,7 @@ def push_policy(mdp: MDP, policy: np.ndarray, episodes: int, random: np.random.G
         0.88
     """
     prob, reward = normalised_prob(mdp), np.asarray(mdp.reward, np.float64)
+    next_level = np.asarray(mdp.next_level)
     here, total = np.zeros(mdp.width + 1, np.int64), 0.0
     here[int(mdp.start)] = episodes
     for i in range(mdp.horizon):
@@ -34,7 +35,7 @@ def push_policy(mdp: MDP, policy: np.ndarray, episodes: int, random: np.random.G
                 # Of those that saw none of the outcomes before, so many see this one.
                 count = random.binomial(left, min(weight[j] / rest[j], 1.0))
                 total += count * reward[i, level].flat[j]
-                there[mdp.next_level[i, level].ravel()[j]] += count
+                there[next_level[i, level].flat[j]] += count
                 left -= count
         here = there
     return float(total)

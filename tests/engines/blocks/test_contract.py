@@ -1,6 +1,5 @@
 """What a block learner returns is checked where it is used: no wrong learner gets a number."""
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -21,26 +20,32 @@ H, K, A = 2, 2, 2
 
 class Counting(NamedTuple):
     blocks: Any
+    spoil: Any = np.int32(0)
+    """Which of `SPOILED` happens."""
 
 
-@functools.cache
-def form(name):
-    """Arms of 10 and 0 episodes that are right until the third block; ``SPOILED[name]`` spoils that one."""
+def right():
+    real = jnp.result_type(float)
+    policy = jnp.full((H, K + 1, A), 0.5, real)
+    rows = jnp.full((2, K + 1, A), 0.5, real)
+    return Blocks(policy, jnp.int32(1), rows, jnp.asarray([10.0, 0.0], real))
 
-    def init(problem, params):
-        return Counting(jnp.int32(0))
 
-    def right():
-        real = jnp.result_type(float)
-        policy = jnp.full((H, K + 1, A), 0.5, real)
-        rows = jnp.full((2, K + 1, A), 0.5, real)
-        return Blocks(policy, jnp.int32(1), rows, jnp.asarray([10.0, 0.0], real))
+def init_spoiled(problem, params):
+    return Counting(jnp.int32(0), jnp.asarray(params["spoil"], jnp.int32))
 
-    def next_block(state):
-        bad = SPOILED[name](right())
-        return jax.tree.map(lambda x, y: jnp.where(state.blocks == 2, x, y), bad, right())
 
-    return BlockForm(init, next_block, lambda state, episodes, totals: Counting(state.blocks + 1))
+def spoiled_third(state):
+    """Arms of 10 and 0 episodes that are right until the third block. All ways to spoil that are in one program."""
+    ways = jax.tree.map(lambda *each: jnp.stack(each), *[way(right()) for way in SPOILED.values()])
+    return jax.tree.map(lambda x, y: jnp.where(state.blocks == 2, x[state.spoil], y), ways, right())
+
+
+def next_one(state, episodes, totals):
+    return state._replace(blocks=state.blocks + 1)
+
+
+SPOILING = BlockForm(init_spoiled, spoiled_third, next_one)
 
 
 SPOILED = {
@@ -78,9 +83,9 @@ def mdp():
     )
 
 
-def run(form, lanes=1, num_episodes=100, feedback="bandit"):
-    learner = from_blocks(form, name="stranger", params={})._replace(feedback=feedback)
-    keys = jax.random.split(jax.random.key(1), (1, lanes))
+def run(form, num_episodes=100, **params):
+    learner = from_blocks(form, name="stranger", params=params)
+    keys = jax.random.split(jax.random.key(1), (1, 3))
     stacked = jax.tree.map(lambda x: np.asarray(x)[None], mdp())
     runner = make_runner("blocks", learner, stacked, keys, num_episodes, np.array([num_episodes]))
     carry = runner.start()
@@ -93,22 +98,19 @@ def run(form, lanes=1, num_episodes=100, feedback="bandit"):
 def test_a_wrong_block_is_an_error_that_says_what_and_when(name):
     begin = "learner 'stranger', after 20 episodes: block 3 of next_block "
     with pytest.raises(LearnerError, match=begin + MESSAGES[name]):
-        run(form(name))
+        run(SPOILING, spoil=np.array([list(SPOILED).index(name)], np.int32))
 
 
 @pytest.mark.parametrize("name", ["unplayed", "rounded"])
 def test_what_does_no_harm_is_played(name):
-    assert np.isfinite(run(form(name), lanes=3)).all()
+    assert np.isfinite(run(SPOILING, spoil=np.array([list(SPOILED).index(name)], np.int32))).all()
 
 
 def test_soundness_is_what_the_message_says():
     """All spoiled blocks are found on the device, one by one."""
     with x64():
-        base = Blocks(
-            jnp.full((H, K + 1, A), 0.5), jnp.int32(1), jnp.full((2, K + 1, A), 0.5), jnp.asarray([10.0, 0.0])
-        )  # fmt: skip
-        assert bool(sound(base))
-        found = {name: bool(sound(spoil(base))) for name, spoil in SPOILED.items()}
+        assert bool(sound(right()))
+        found = {name: bool(sound(spoil(right()))) for name, spoil in SPOILED.items()}
     assert {name for name, fine in found.items() if not fine} == set(MESSAGES)
 
 
@@ -116,17 +118,7 @@ def shaped(**wrong):
     def init(problem, params):
         return Counting(jnp.int32(0))
 
-    def next_block(state):
-        real = jnp.result_type(float)
-        right = {
-            "policy": jnp.full((H, K + 1, A), 0.5, real),
-            "stage": jnp.int32(0),
-            "rows": jnp.full((2, K + 1, A), 0.5, real),
-            "episodes": jnp.full(2, 10.0, real),
-        }
-        return Blocks(**(right | wrong))
-
-    return BlockForm(init, next_block, lambda state, episodes, totals: Counting(state.blocks + 1))
+    return BlockForm(init, lambda state: right()._replace(**wrong), next_one)
 
 
 SHAPES = [

@@ -1,7 +1,7 @@
 """Writes the committed references from results: the one command behind `jaxbandit.reference`.
 
     jaxbandit run prophet --out results/prophet
-    python -m jaxbandit.experiments.references results/prophet jaxbandit/data/prophet.nc
+    python -m jaxbandit.experiments.references results/prophet jaxbandit/results/data/prophet.nc
 
 The instances are made again and must be those of the results.
 """
@@ -23,8 +23,8 @@ POINTS, POINTS_OF_FULL = 50, 20
 
 def write(results: Path, out: Path) -> Path:
     """The reference of the `prophet` experiment from the folder that ``jaxbandit run prophet`` left."""
-    from jaxbandit.references import make_reference
     from jaxbandit.results import save
+    from jaxbandit.results.references import make_reference
     from jaxbandit.sweeps.axes import expand_instances
 
     datasets = read_folder(results)

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from jaxbandit import difficulty as difficulty
     from jaxbandit import distributed as distributed
     from jaxbandit import engines as engines
     from jaxbandit import errors as errors
     from jaxbandit import experiment as experiment
     from jaxbandit import feedback as feedback
-    from jaxbandit import hooks as hooks
     from jaxbandit import instances as instances
     from jaxbandit import learner as learner
     from jaxbandit import learners as learners
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from jaxbandit import planning as planning
     from jaxbandit import plotting as plotting
     from jaxbandit import record as record
-    from jaxbandit import references as references
     from jaxbandit import results as results
     from jaxbandit import stats as stats
     from jaxbandit import studies as studies
@@ -37,14 +34,14 @@ if TYPE_CHECKING:
     from jaxbandit import theory as theory
     from jaxbandit import types as types
     from jaxbandit import xla as xla
-    from jaxbandit.describing import describe
-    from jaxbandit.difficulty import hardness
     from jaxbandit.errors import CheckpointError, SweepInterrupted
+    from jaxbandit.explaining.describing import describe
+    from jaxbandit.inspecting import difficulty as difficulty
+    from jaxbandit.inspecting import hardness, run, trace
     from jaxbandit.instances import INSTANCES, make_instance, register_instance
-    from jaxbandit.labels import label, labels_of
     from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
     from jaxbandit.learners import LEARNERS, from_blocks, make_learner, one_bit, register_learner
-    from jaxbandit.mdp import MDP, mean_reward, transition_kernel, validate
+    from jaxbandit.mdp import MDP, label, labels_of, mean_reward, transition_kernel, validate
     from jaxbandit.planning import (
         evaluate,
         gaps,
@@ -66,23 +63,22 @@ if TYPE_CHECKING:
         plot_profiles,
         plot_regret,
     )
-    from jaxbandit.references import reference, reference_sweep
     from jaxbandit.results import load, save
-    from jaxbandit.selecting import final_policy, in_units, instance_of, select
-    from jaxbandit.single import run
+    from jaxbandit.results import references as references
+    from jaxbandit.results.references import reference, reference_sweep
+    from jaxbandit.results.selecting import final_policy, in_units, instance_of, select
     from jaxbandit.studies import Range, Tuner, tune, until_decided
+    from jaxbandit.studies import hooks as hooks
     from jaxbandit.sweeps import Plan, family, grid, merge, points, sweep
-    from jaxbandit.tracing import trace
 
 _HOME = {
-    "difficulty": ["hardness"],
-    "describing": ["describe"],
     "errors": ["CheckpointError", "SweepInterrupted"],
+    "explaining.describing": ["describe"],
+    "inspecting": ["difficulty", "hardness", "run", "trace"],
     "instances": ["INSTANCES", "make_instance", "register_instance"],
-    "labels": ["label", "labels_of"],
     "learner": ["BlockForm", "Blocks", "Learner", "Problem"],
     "learners": ["LEARNERS", "from_blocks", "make_learner", "one_bit", "register_learner"],
-    "mdp": ["MDP", "mean_reward", "transition_kernel", "validate"],
+    "mdp": ["MDP", "label", "labels_of", "mean_reward", "transition_kernel", "validate"],
     "planning": [
         "evaluate",
         "gaps",
@@ -104,22 +100,19 @@ _HOME = {
         "plot_profiles",
         "plot_regret",
     ],
-    "references": ["reference", "reference_sweep"],
-    "results": ["load", "save"],
-    "studies": ["Range", "Tuner", "tune", "until_decided"],
-    "selecting": ["final_policy", "in_units", "instance_of", "select"],
-    "single": ["run"],
+    "results": ["load", "references", "save"],
+    "results.references": ["reference", "reference_sweep"],
+    "results.selecting": ["final_policy", "in_units", "instance_of", "select"],
+    "studies": ["Range", "Tuner", "hooks", "tune", "until_decided"],
     "sweeps": ["Plan", "family", "grid", "merge", "points", "sweep"],
-    "tracing": ["trace"],
 }
 _ROOMS = [
-    "difficulty",
     "distributed",
     "engines",
     "errors",
     "experiment",
     "feedback",
-    "hooks",
+    "inspecting",
     "instances",
     "learner",
     "learners",
@@ -128,7 +121,6 @@ _ROOMS = [
     "planning",
     "plotting",
     "record",
-    "references",
     "results",
     "stats",
     "studies",
@@ -212,7 +204,10 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         if name in _NAMES:
-            return getattr(importlib.import_module(f"jaxbandit.{_NAMES[name]}"), name)
+            home = importlib.import_module(f"jaxbandit.{_NAMES[name]}")
+            if not hasattr(home, name):  # a module that its room does not load by itself
+                importlib.import_module(f"{home.__name__}.{name}")
+            return getattr(home, name)
         if name in _ROOMS:
             return importlib.import_module(f"jaxbandit.{name}")
         raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")

@@ -23,8 +23,8 @@ PYTHONS = ("3.11", "3.12", "3.13")
 JAXES = {"0.7.0": "==0.7.0", "0.7.2": "==0.7.2", "0.10": "==0.10.*", "newest": ""}
 ROWS = [f"{python}/{jax}" for python in PYTHONS for jax in JAXES]
 QUICK = [
-    "tests/test_checks.py", "tests/test_mdp.py", "tests/test_tables.py", "tests/test_planning.py",
-    "tests/test_record.py", "tests/test_registry.py", "tests/test_results.py", "tests/test_theory.py",
+    "tests/test_checks.py", "tests/mdp/test_model.py", "tests/mdp/test_checks.py", "tests/test_planning.py",
+    "tests/test_record.py", "tests/test_registry.py", "tests/results/test_saving.py", "tests/test_theory.py",
     "tests/engines/test_law.py", "tests/sweeps/test_axes.py", "tests/sweeps/test_checkpoint.py",
     "tests/sweeps/test_programs.py", "tests/sweeps/test_surroundings.py",
     "tests/sweeps/test_wrong_learners.py", "tests/test_distributed.py",

@@ -15,8 +15,8 @@ from jaxbandit.experiment.contract import Options
 
 def explain_experiment(given: Sequence[str]) -> None:
     """Before the help of ``run``, what the experiment that is named there is."""
-    from jaxbandit.describing import describe
     from jaxbandit.experiment import catalogue
+    from jaxbandit.explaining.describing import describe
 
     for word in given[1:]:
         if word in catalogue():
@@ -140,7 +140,7 @@ def _draw(command: Plot, dataset: Any) -> Any:
 def report(command: Report) -> None:
     """Writes the HTML page of some results, or the gallery."""
     if command.gallery is not None:
-        from jaxbandit.gallery import make_gallery
+        from jaxbandit.explaining.gallery import make_gallery
 
         print("drawing every instance, learner and experiment", file=sys.stderr)
         print(make_gallery(command.gallery, command.results, overwrite=command.overwrite))

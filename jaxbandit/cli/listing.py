@@ -15,7 +15,7 @@ GROUPS = {
 
 def show_list(command: List) -> None:
     """Prints names, parameters and defaults, or the description of one name."""
-    from jaxbandit.describing import describe
+    from jaxbandit.explaining.describing import describe
 
     if command.what not in ("all", *GROUPS):
         try:
@@ -31,7 +31,7 @@ def show_list(command: List) -> None:
 
 
 def _print_group(group: str, kind: str) -> None:
-    from jaxbandit import describing
+    from jaxbandit.explaining import describing
 
     if kind == "experiment":
         from jaxbandit.experiment import catalogue

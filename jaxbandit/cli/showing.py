@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from jaxbandit.cli.commands import Show
-from jaxbandit.examples import small_instance
+from jaxbandit.explaining.examples import small_instance
 
 
 def show_instance(command: Show) -> None:

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.instances import checks
-from jaxbandit.labels import Labels, remember, short
 from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import Labels, remember, short
 from jaxbandit.types import Array
 
 REJECT, ACCEPT = 0, 1

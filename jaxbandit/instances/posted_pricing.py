@@ -18,8 +18,8 @@ import jax.numpy as jnp
 
 from jaxbandit.instances import checks
 from jaxbandit.instances.selection import Support, named, random_support, selection_mdp, support
-from jaxbandit.labels import value_names
 from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import value_names
 
 
 def posted_pricing(

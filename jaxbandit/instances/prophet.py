@@ -21,8 +21,8 @@ import numpy as np
 
 from jaxbandit.instances import checks
 from jaxbandit.instances.selection import Support, named, random_support, selection_mdp, support
-from jaxbandit.labels import threshold_names
 from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import threshold_names
 
 
 def prophet(

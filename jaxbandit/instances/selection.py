@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.instances import checks
-from jaxbandit.labels import Labels, Words, remember, value_names
 from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import Labels, Words, remember, value_names
 from jaxbandit.types import Array
 
 VALUES, PROBABILITIES = 0, 1

@@ -23,8 +23,8 @@ May import: feedback, `xla`.
 
 from jaxbandit.learner.checks import COORDINATES, NEEDS, RESERVED, check_contract, check_report
 from jaxbandit.learner.constants import make_constants
+from jaxbandit.learner.forms import BlockForm, Learner, normalised
 from jaxbandit.learner.protocols import Blocks, Problem
-from jaxbandit.learner.records import BlockForm, Learner, normalised
 
 __all__ = [
     "COORDINATES",

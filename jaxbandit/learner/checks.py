@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import check_kind
-from jaxbandit.learner.records import BlockForm, Learner
+from jaxbandit.learner.forms import BlockForm, Learner
 from jaxbandit.xla.compat import x64
 
 NEEDS = ("rank", "optimal_policy")

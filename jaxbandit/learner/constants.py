@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.learner.forms import BlockForm, Learner
 from jaxbandit.learner.protocols import Params, Problem
-from jaxbandit.learner.records import BlockForm, Learner
 from jaxbandit.xla.compat import x64
 
 

@@ -29,7 +29,7 @@ from jaxbandit.plotting.figures import (
 from jaxbandit.plotting.files import FORMATS, save_figure
 from jaxbandit.plotting.panel import Look, caption, count, draw_panel, shown_names
 from jaxbandit.plotting.parameter import plot_parameter
-from jaxbandit.selecting import whole
+from jaxbandit.results.selecting import whole
 from jaxbandit.stats.intervals import accept
 from jaxbandit.stats.replication import curve_names, families
 

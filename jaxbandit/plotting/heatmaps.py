@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.labels import Labels, labels_of
 from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import Labels, labels_of
 from jaxbandit.plotting.figures import TICK_SIZE, Drawn, compact, figure_of, literal
 from jaxbandit.plotting.state_cells import (
     crop,
@@ -23,7 +23,7 @@ from jaxbandit.plotting.state_cells import (
     state_axes,
     upright,
 )
-from jaxbandit.selecting import instance_of, whole
+from jaxbandit.results.selecting import instance_of, whole
 from jaxbandit.stats.intervals import accept
 from jaxbandit.types import Array
 

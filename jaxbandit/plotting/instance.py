@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxbandit import planning
-from jaxbandit.labels import labels_of
 from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import labels_of
 from jaxbandit.plotting.figures import TICK_SIZE, TITLE_SIZE, Drawn, figure_of
 from jaxbandit.plotting.heatmaps import SMALLEST_VISIT, action_words
 from jaxbandit.plotting.state_cells import draw_cells, finish, state_axes, upright

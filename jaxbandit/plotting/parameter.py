@@ -21,7 +21,7 @@ from jaxbandit.plotting.figures import (
     styles,
 )
 from jaxbandit.plotting.panel import caption
-from jaxbandit.selecting import whole
+from jaxbandit.results.selecting import whole
 from jaxbandit.stats.intervals import Band, accept, band
 from jaxbandit.stats.replication import (
     curve_names,

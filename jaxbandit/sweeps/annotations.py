@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.labels import Labels, labels_of
 from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import Labels, labels_of
 
 if TYPE_CHECKING:
     import xarray

@@ -16,9 +16,9 @@ import jax
 import numpy as np
 
 from jaxbandit.checks import label, real_array, whole
-from jaxbandit.labels import carry
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP, canonical
+from jaxbandit.mdp.labels import carry
 
 MOST_POINTS = 10**6
 """Of a parameter grid, and draws of a family."""

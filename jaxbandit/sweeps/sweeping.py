@@ -100,7 +100,7 @@ def sweep(
         metrics: name -> function(state, world), evaluated at the recorded episodes (`jaxbandit.metrics`); each becomes a
             variable of the Dataset.
         on_chunk: called after chunks, in this thread, with a `Progress` (``episodes``, ``total``, ``dataset()``);
-            see `jaxbandit.hooks`.
+            see `jb.hooks`.
         shard: (i, n) runs only the i-th of n parts of the seeds, for machines that do not see each other; `merge` puts
             the results together.
         dry_run: True runs nothing and returns the `Plan` (checkpoint not looked at), whose text

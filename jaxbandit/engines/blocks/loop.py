@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines.blocks.contract import sound
+from jaxbandit.engines.blocks.checks import sound
 from jaxbandit.engines.blocks.counts import push_arms, push_bits
 from jaxbandit.engines.blocks.outcomes import Outcomes
 from jaxbandit.learner import Blocks

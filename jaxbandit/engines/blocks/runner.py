@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.engines.blocks import loop
-from jaxbandit.engines.blocks.contract import check_shapes, complaint
+from jaxbandit.engines.blocks.checks import check_shapes, complaint
 from jaxbandit.engines.blocks.curve import extend
 from jaxbandit.engines.blocks.outcomes import block_sizes, merge_outcomes
 from jaxbandit.engines.measuring import blank

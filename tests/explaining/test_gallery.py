@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.describing import names
-from jaxbandit.gallery import figures_of, gallery_page, make_gallery
+from jaxbandit.explaining.describing import names
+from jaxbandit.explaining.gallery import figures_of, gallery_page, make_gallery
 
 VOID = {"meta", "img", "br", "hr"}
 
@@ -55,7 +55,7 @@ def test_everything_is_on_the_page(page):
 
 
 def test_files_and_mistakes(tmp_path, page, monkeypatch):
-    monkeypatch.setattr("jaxbandit.gallery.gallery_page", lambda results: page)
+    monkeypatch.setattr("jaxbandit.explaining.gallery.gallery_page", lambda results: page)
     target = make_gallery(tmp_path / "new" / "g.html")
     assert target.read_text(encoding="utf-8") == page
     with pytest.raises(FileExistsError, match="exists"):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import tables
-from jaxbandit.mdp import canonical
+from jaxbandit.mdp import canonical, checks
 
 
 @pytest.fixture
@@ -79,7 +78,7 @@ def test_ranks_mean_their_order(mdp, change):
 def test_ranks_beyond_float64_keep_their_order(mdp):
     """2^53 and 2^53 + 1 are one float: the order must be read from the integers."""
     rank = np.int64(2**53) + mdp.rank.astype(np.int64)
-    np.testing.assert_array_equal(tables.ranks(rank), mdp.rank)
+    np.testing.assert_array_equal(checks.ranks(rank), mdp.rank)
 
 
 @pytest.mark.parametrize("field", ["prob", "reward", "next_level", "rank", "start"])

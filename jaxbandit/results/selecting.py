@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.labels import Labels, remember
 from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import Labels, remember
 
 if TYPE_CHECKING:
     import xarray

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit import tables
+from jaxbandit.mdp import checks
 from jaxbandit.types import Array
 
 
@@ -174,13 +174,13 @@ def canonical(mdp: MDP) -> MDP:
     """
     if not isinstance(mdp, MDP):
         raise TypeError(f"mdp: {type(mdp).__name__}; accepted: an MDP (jb.make_instance)")
-    prob = tables.floats("MDP.prob", mdp.prob)
-    reward = tables.floats("MDP.reward", mdp.reward)
-    next_level = tables.integers("MDP.next_level", mdp.next_level)
-    order = None if mdp.rank is None else tables.order(mdp.rank)
-    tables.check_shapes(prob, reward, next_level, order, mdp.start)
-    start = tables.integers("MDP.start", mdp.start)
-    rank = None if order is None else tables.ranks(order)
+    prob = checks.floats("MDP.prob", mdp.prob)
+    reward = checks.floats("MDP.reward", mdp.reward)
+    next_level = checks.integers("MDP.next_level", mdp.next_level)
+    order = None if mdp.rank is None else checks.order(mdp.rank)
+    checks.check_shapes(prob, reward, next_level, order, mdp.start)
+    start = checks.integers("MDP.start", mdp.start)
+    rank = None if order is None else checks.ranks(order)
     made = MDP(prob, reward, next_level, rank, start)
     return mdp if all(a is b for a, b in zip(made, mdp, strict=True)) else made
 
@@ -204,7 +204,7 @@ def checked(mdp: MDP) -> MDP:
         return mdp
     mdp = canonical(mdp)
     prob, reward, nxt = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
-    tables.check_values(prob, reward, nxt, int(mdp.start))
+    checks.check_values(prob, reward, nxt, int(mdp.start))
     return mdp
 
 
@@ -229,12 +229,12 @@ def validate(mdp: MDP) -> MDP:
     mdp = checked(mdp)
     prob, reward, nxt = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
     outside = (reward < 0) | (reward > 1)
-    tables.first_bad("MDP.reward", outside, "reward is outside [0, 1]", reward)
+    checks.first_bad("MDP.reward", outside, "reward is outside [0, 1]", reward)
     possible = prob[:, :1] > 0
-    tables.first_bad(
+    checks.first_bad(
         "MDP.next_level", (nxt[:, :1] != 0) & possible, "leaves level 0, which must be absorbing,"
     )
-    tables.first_bad(
+    checks.first_bad(
         "MDP.reward", (reward[:, :1] != 0) & possible, "pays at level 0, which must pay nothing,"
     )
     total = largest_total(mdp)
@@ -243,5 +243,5 @@ def validate(mdp: MDP) -> MDP:
             f"MDP.reward: a run can collect {total:.6g} in total; accepted: at most 1 in every run"
         )
     if mdp.rank is not None:
-        tables.check_order(prob.astype(np.float64), nxt, np.asarray(mdp.rank))
+        checks.check_order(prob.astype(np.float64), nxt, np.asarray(mdp.rank))
     return mdp

@@ -3,7 +3,7 @@
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.examples import small_instance
+from jaxbandit.explaining.examples import small_instance
 
 
 @pytest.mark.parametrize("name", jb.INSTANCES.names())

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jaxbandit.describing import describe, names
-from jaxbandit.docstrings import entries, paragraphs
-from jaxbandit.examples import small_instance
 from jaxbandit.experiment import load_experiment
 from jaxbandit.experiment.catalogue import experiments_folder
 from jaxbandit.experiment.report import STYLE, image
+from jaxbandit.explaining.describing import describe, names
+from jaxbandit.explaining.docstrings import entries, paragraphs
+from jaxbandit.explaining.examples import small_instance
 from jaxbandit.files import write_atomically
 
 SECTIONS = ("instances", "learners", "experiments", "feedback", "API")

@@ -1,6 +1,6 @@
 """Docstrings as data: sections in any order, continuations, and things that have none."""
 
-from jaxbandit import docstrings
+from jaxbandit.explaining import docstrings
 
 
 def documented(first, second):

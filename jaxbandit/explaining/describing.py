@@ -14,8 +14,8 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from jaxbandit.descriptions import WIDTH, Description, Entry, Parameter
-from jaxbandit.docstrings import entries, example, paragraphs
+from jaxbandit.explaining.descriptions import WIDTH, Description, Entry, Parameter
+from jaxbandit.explaining.docstrings import entries, example, paragraphs
 
 KINDS = ("learner", "instance", "experiment", "feedback", "preset")
 _ELSEWHERE = re.compile(r"as for `([\w-]+)`|as there")

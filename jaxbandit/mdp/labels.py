@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.mdp import MDP
+from jaxbandit.mdp.model import MDP
 from jaxbandit.types import Array
 
 Words = tuple[tuple[str, ...], ...]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxbandit.labels import labels_of, short
 from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import labels_of, short
 from jaxbandit.planning import action_probabilities, evaluate
 from jaxbandit.types import Array
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import labels
+from jaxbandit.mdp import labels
 from jaxbandit.sweeps.identity import digest
 
 VALUES = [[100.0, 200.0, 400.0], [150.0, 150.0, 300.0]]
@@ -58,7 +58,7 @@ def test_labels_follow_the_array_and_vanish_with_it():
     assert jb.labels_of(mdp._replace(start=jnp.asarray(1, jnp.int32))).actions
     assert len(labels._KNOWN) == before + 1
     stacked = jax.tree.map(lambda x: jnp.stack([x, x]), mdp)
-    assert jb.labels_of(stacked) == jb.labels.Labels()
+    assert jb.labels_of(stacked) == labels.Labels()
     del mdp
     gc.collect()
     assert len(labels._KNOWN) == before

@@ -10,7 +10,7 @@ from arms import arms, compose, general, moments, random_rows, totals
 from scipy import stats
 
 import jaxbandit as jb
-from jaxbandit.engines.blocks.reference import mean_reward, push_policy
+from jaxbandit.engines.blocks.plain import mean_reward, push_policy
 from jaxbandit.learner import Blocks
 from jaxbandit.xla.compat import x64
 

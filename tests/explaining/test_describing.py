@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import describing
+from jaxbandit.explaining import describing
 
 
 @pytest.mark.parametrize("kind", describing.KINDS)

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit.checks import accept
 from jaxbandit.mdp import MDP
 from jaxbandit.record import explicit
-from jaxbandit.results import load
-from jaxbandit.stats.intervals import accept
+from jaxbandit.results.saving import load
 from jaxbandit.sweeps.identity import digest
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def reference_names() -> list[str]:
         >>> "prophet" in reference_names()
         True
     """
-    folder = resources.files("jaxbandit") / "data"
+    folder = resources.files("jaxbandit.results") / "data"
     return sorted(f.name[:-3] for f in folder.iterdir() if f.name.endswith(".nc"))
 
 
@@ -165,7 +165,7 @@ def _by_family(stored: xarray.Dataset) -> dict[str, MDP | list[MDP]]:
 
 def _stored(name: str) -> xarray.Dataset:
     accept("name", name, reference_names())
-    with resources.as_file(resources.files("jaxbandit") / "data" / f"{name}.nc") as path:
+    with resources.as_file(resources.files("jaxbandit.results") / "data" / f"{name}.nc") as path:
         return load(path)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from synthetic_sweep import synthetic_sweep
 
-from jaxbandit import hooks
 from jaxbandit.stats import regret_band
+from jaxbandit.studies import hooks
 
 
 class Progress:

@@ -339,3 +339,19 @@ def test_bench_is_handed_over(monkeypatch):
     monkeypatch.setattr("jaxbandit.experiments.bench.main", seen.append)
     assert main(["bench", "--quick", "x"]) == 0
     assert seen == [["--quick", "x"]]
+
+
+def test_doctor_prints_writes_and_ends_with_what_it_found(tmp_path, capsys, monkeypatch):
+    import json
+
+    from jaxbandit.doctor import report
+
+    file = tmp_path / "report.json"
+    assert main(["doctor", "--quick", "--json", str(file)]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("nothing is wrong")
+    assert json.loads(file.read_text())["ok"]
+    assert main(["doctor", "--quick", "--json", str(file)]) == 2
+    assert "exists; accepted: a new file, or --overwrite" in capsys.readouterr().err
+    monkeypatch.setattr(report.machine, "wheel_problems", lambda found: ["jaxlib is older"])
+    assert main(["doctor", "--quick", "--json", "-"]) == 1
+    assert json.loads(capsys.readouterr().out)["problems"] == ["jaxlib is older"]

@@ -19,7 +19,7 @@ LAYERS = [
     {"studies"},
     {"experiment"},
     {"experiments"},
-    {"explaining"},
+    {"explaining", "doctor"},
     {"cli"},
 ]
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}

@@ -13,6 +13,7 @@ FREE = {
 }  # fmt: skip
 """Instructions that launch nothing themselves."""
 SHAPE = re.compile(r"\b(pred|[suf]\d+|bf16)\[([\d,]*)\]")
+IN_PLACE = "dynamic-update-slice"
 ARITHMETIC = {
     "add", "subtract", "multiply", "divide", "sqrt", "rsqrt", "floor", "ceil", "maximum", "minimum", "clamp", "select",
     "exponential", "log", "log-plus-one", "power", "negate", "abs", "reduce",
@@ -35,7 +36,7 @@ class Loop:
     inner: int
     """Loops inside."""
     bytes: float
-    """Read and written by the kernels; of a table that is only looked up, the entries."""
+    """Read and written by the kernels; of what is only looked up, sliced or changed in place, those entries."""
     float64: float
     """Operations."""
 
@@ -171,41 +172,72 @@ def _sum(
         elif line.op not in FREE:
             total.launches += 1
             inside = program[line.called("calls")[0]] if line.op == "fusion" else [line]
-            total.bytes += _bytes(line.shape) + _read(line, inside, shapes)
+            total.bytes += _moved(line, inside, shapes)
             total.float64 += sum(_float64(part) for part in inside)
     return total
 
 
-def _read(line: Instruction, inside: list[Instruction], shapes: dict[str, str]) -> float:
-    """Bytes that a kernel reads."""
+def _moved(line: Instruction, inside: list[Instruction], shapes: dict[str, str]) -> float:
+    """Bytes that a kernel reads and writes: of its operands the entries that its results are made of."""
     if line.op != "fusion":
-        return sum(_bytes(shapes[name]) for name in line.operands if name in shapes)
-    number = {}
-    for part in inside:
-        if part.op == "parameter":
-            number[int(part.operands[0])] = part.name
-    total = 0.0
-    for place, operand in enumerate(line.operands):
-        full = _bytes(shapes.get(operand, ""))
-        uses = [part for part in inside if number.get(place) in part.operands]
-        looked_up = [
-            part
-            for part in uses
-            if part.op in ("gather", "dynamic-slice") and part.operands[0] == number[place]
-        ]
-        total += (
-            sum(_bytes(part.shape) for part in looked_up)
-            if uses and len(uses) == len(looked_up)
-            else full
-        )
+        return _bytes(line.shape) + sum(_bytes(shapes.get(name, "")) for name in line.operands)
+    known = {part.name: part for part in inside}
+    results = _results(inside, known)
+    wanted = _wanted(inside, results)
+    total = sum(_bytes(part.shape, wanted[part.name]) for part in inside if part.op == "parameter")
+    for part in results:  # of a table that is changed in place, the rows that change are written
+        changed = known[part.operands[1]] if part.op == IN_PLACE else part
+        total += _bytes(changed.shape)
     return total
 
 
-def _bytes(shape: str) -> float:
+def _results(inside: list[Instruction], known: dict[str, Instruction]) -> list[Instruction]:
+    """What a kernel writes; changes of shape alone are looked through."""
+    last = inside[-1]
+    found = [known[name] for name in last.operands] if last.op == "tuple" else [last]
+    while any(part.op == "bitcast" for part in found):
+        found = [known[part.operands[0]] if part.op == "bitcast" else part for part in found]
+    return found
+
+
+def _wanted(inside: list[Instruction], results: list[Instruction]) -> dict[str, float]:
+    """How many entries of each instruction of a kernel are computed or read at all.
+
+    From the results backwards: slices and look-ups want of what stands before them only what they take. Uses of one
+    array are added up to its size, as if each took other entries.
+    """
+    sizes = {part.name: _size(part.shape) for part in inside}
+    wanted = dict.fromkeys(sizes, 0.0)
+    for part in results:
+        wanted[part.name] = sizes[part.name]
+    for part in reversed(inside):  # what uses an instruction stands behind it
+        share = wanted[part.name] = min(wanted[part.name], sizes[part.name])
+        kept = part.op == IN_PLACE and part in results
+        for name in dict.fromkeys(part.operands[1:] if kept else part.operands):
+            if name not in sizes or part.op == "tuple":
+                continue
+            if part.op in ("reduce", "concatenate"):
+                wanted[name] += sizes[name] * share / sizes[part.name]
+            else:
+                wanted[name] += share
+    return wanted
+
+
+def _bytes(shape: str, entries: float | None = None) -> float:
+    """Bytes of an array or a tuple of them; or of so many entries of an array."""
+
     def width(kind: str) -> float:
         return 1 if kind == "pred" else 2 if kind == "bf16" else int(kind[1:]) / 8
 
-    return sum(width(kind) * _elements(sizes) for kind, sizes in SHAPE.findall(shape))
+    found = SHAPE.findall(shape)
+    if entries is not None:
+        return sum(width(kind) for kind, _ in found) * entries
+    return sum(width(kind) * _elements(sizes) for kind, sizes in found)
+
+
+def _size(shape: str) -> int:
+    """Entries of an array; of a tuple, those of all its arrays."""
+    return sum(_elements(sizes) for _, sizes in SHAPE.findall(shape))
 
 
 def _elements(sizes: str) -> int:

@@ -5,7 +5,8 @@ description of the card (``a100.txtpb``). The optimised program is read for what
 a loop launches, loops and branches whose turns only the device knows, so that the host must wait for an answer, bytes
 that the kernels read and write, operations in float64. *Counted, not timed*: no number here was measured on a card.
 
-`count_program` counts any function; `CASES` are the programs of the table.
+`count_program` counts any function; `CASES` are the programs of the table. An episode's share of what a stretch of
+episodes does once (random words, regrets) is counted with it.
 """
 
 from __future__ import annotations
@@ -38,12 +39,20 @@ class Case:
     engine: str
     size: tuple[int, int, int]
     """H, k, A of the paper's I1."""
+    before: int | None = None
+    """Launches as first written, for CPUs alone: a constant, counted then in the same way with jax 0.10.2."""
+    goal: int | None = None
+    """Launches at most."""
 
 
 CASES = (
-    Case("expref", "blocks", (15, 2, 5)),
-    Case("expref", "blocks", (20, 4, 5)),
-    Case("ordered-expref", "blocks", (20, 4, 5)),
+    Case("ucbvi", "episodes", (15, 2, 5), before=709, goal=12),
+    Case("ucbvi", "episodes", (20, 4, 5), before=1135, goal=20),
+    Case("expref", "episodes", (15, 2, 5), before=189, goal=20),
+    Case("policy-gradient", "episodes", (15, 2, 5), before=92, goal=20),
+    Case("expref", "blocks", (15, 2, 5), before=691, goal=12),
+    Case("expref", "blocks", (20, 4, 5), goal=12),
+    Case("ordered-expref", "blocks", (20, 4, 5), goal=12),
 )
 
 
@@ -53,18 +62,30 @@ class Count:
 
     loops: tuple[Loop, ...]
     temp_bytes: int
+    """Memory that the program needs beside its arguments and results."""
+    argument_bytes: int
     compile_seconds: float
 
-    def unit(self, steps: int | None = None) -> dict[str, float]:
-        """One turn of the loop that does the work: of the innermost one of known turns, of which a round of so many steps
-        takes several or fewer; without ``steps``, of the one with most launches whose turns are data."""
-        found = [loop for loop in self.loops if (loop.trips is None) == (steps is None)]
+    def step(self, steps: int) -> dict[str, float]:
+        """One step of the count machine: a round of so many is the innermost loop of known turns, each one or several."""
+        found = [loop for loop in self.loops if loop.trips is not None]
         if not found:
-            raise ValueError(f"steps: {steps}; accepted: those of a loop, {self.loops}")
-        depth = max(loop.depth for loop in found) if steps else min(loop.depth for loop in found)
+            raise ValueError(
+                f"steps: {steps}; accepted: those of a loop of known turns, {self.loops}"
+            )
+        depth = max(loop.depth for loop in found)
         loop = max((x for x in found if x.depth == depth), key=lambda x: x.launches)
-        share = (loop.trips or 1) / (steps or 1)
-        return {name: share * getattr(loop, name) for name in COSTS}
+        return _costs(loop, (loop.trips or 1) / steps)
+
+    def episode(self, stretch: int) -> dict[str, float]:
+        """One episode: its share of a stretch, which is a turn of the outermost loop and has no loop but that over its
+        episodes."""
+        outer = max((x for x in self.loops if x.depth == 0), key=lambda x: x.launches)
+        return {**_costs(outer, 1 / stretch), "inner": outer.inner - 1}
+
+
+def _costs(loop: Loop, share: float) -> dict[str, float]:
+    return {name: share * getattr(loop, name) for name in COSTS}
 
 
 def count_program(function: Callable, args: tuple, platform: str = "gpu") -> Count:
@@ -96,6 +117,7 @@ def count_program(function: Callable, args: tuple, platform: str = "gpu") -> Cou
     return Count(
         loops=tuple(loops_of(compiled.as_text() or "")),
         temp_bytes=int(memory.temp_size_in_bytes) if memory else 0,
+        argument_bytes=int(memory.argument_size_in_bytes) if memory else 0,
         compile_seconds=seconds,
     )
 
@@ -139,20 +161,20 @@ def captured(case: Case, platform: str = "gpu", lanes: int = 1) -> tuple[Callabl
 
 def count_case(case: Case) -> dict[str, Any]:
     """A row of the table."""
+    from jaxbandit.engines.episodes.loop import STRETCH
     from jaxbandit.xla.compat import x64
     from jaxbandit.xla.platforms import GPU
 
     blocks = case.engine == "blocks"
     with x64(blocks):
         count = count_program(*captured(case))
-    unit = count.unit(GPU.steps if blocks else None)
-    lanes = GPU.block_lanes if blocks else GPU.lanes
     return {
         **asdict(case),
         "per": "step" if blocks else "episode",
-        "lanes": lanes,
-        **unit,
+        "lanes": GPU.block_lanes if blocks else GPU.lanes,
+        **(count.step(GPU.steps) if blocks else count.episode(STRETCH)),
         "temp_bytes": count.temp_bytes,
+        "argument_bytes": count.argument_bytes,
         "compile_seconds": count.compile_seconds,
         "loops": [asdict(loop) for loop in count.loops],
     }
@@ -184,7 +206,8 @@ def main() -> None:
     """Counts all cases and prints their rows as JSON."""
     rows = []
     for case in CASES:
-        print(f"compiling {case.learner}, {case.engine}, {case.size}", file=sys.stderr, flush=True)
+        H, k, _ = case.size
+        print(f"compiling {case.learner}, {case.engine}, H={H} k={k}", file=sys.stderr, flush=True)
         rows.append(count_case(case))
     print(json.dumps(rows))
 

@@ -47,31 +47,41 @@ def format_table(result: dict[str, Any]) -> str:
 
 
 def format_counts(rows: list[dict[str, Any]]) -> str:
-    """The table.
+    """The table of `launches`.
 
     Example:
         >>> row = {"learner": "expref", "engine": "blocks", "size": (15, 2, 5), "per": "step", "lanes": 1024,
-        ...        "launches": 11, "syncs": 0, "inner": 0, "float64": 4e6, "bytes": 3e7, "temp_bytes": 2**20,
-        ...        "compile_seconds": 8.0}
-        >>> " ".join(format_counts([row]).splitlines()[2].split())
-        'expref blocks 15 2 step 1024 11 0 0 4.00 30.00 27.5 19.3 1 8'
+        ...        "before": 691, "goal": 12, "launches": 7, "syncs": 0, "inner": 0, "float64": 4e6, "bytes": 3e7,
+        ...        "temp_bytes": 2**20, "argument_bytes": 2**21, "compile_seconds": 8.0}
+        >>> " ".join(format_counts([row]).splitlines()[4].split())
+        'expref blocks 15 2 step 1024 691 7.0 12 0 0 3906 29.3 17.5 19.3 3 8'
     """
-    head = ["learner", "engine", "H", "k", "per", "lanes", "launches", "host waits", "inner loops"]
-    head += ["Mflop64", "MB", "launch us", "memory us", "temp MB", "compile s"]
+    head = ["learner", "engine", "H", "k", "per", "lanes", "before", "launches", "goal"]
+    head += ["host waits", "inner loops", "flop64/lane", "kB/lane", "launch us", "memory us"]
+    head += ["MB", "compile s"]
     body = []
     for row in rows:
         H, k, _ = row["size"]
+        lanes = row["lanes"]
         body.append([
-            row["learner"], row["engine"], f"{H}", f"{k}", row["per"], f"{row['lanes']}", f"{row['launches']:.0f}",
-            f"{row['syncs']:.0f}", f"{row['inner']:.0f}", f"{row['float64'] / 1e6:.2f}", f"{row['bytes'] / 1e6:.2f}",
+            row["learner"], row["engine"], f"{H}", f"{k}", row["per"], f"{lanes}",
+            _whole(row["before"]), f"{row['launches']:.1f}", _whole(row["goal"]),
+            f"{row['syncs']:.0f}", f"{row['inner']:.0f}",
+            f"{row['float64'] / lanes:.0f}", f"{row['bytes'] / lanes / 1e3:.1f}",
             f"{row['launches'] * LAUNCH_US:.1f}", f"{row['bytes'] / BANDWIDTH * 1e6:.1f}",
-            f"{row['temp_bytes'] / 2**20:.0f}", f"{row['compile_seconds']:.0f}",
+            f"{(row['temp_bytes'] + row['argument_bytes']) / 2**20:.0f}", f"{row['compile_seconds']:.0f}",
         ])  # fmt: skip
     title = (
-        "An A100 that is not there, counted, not timed: what one episode, or one step of the count machine, of all "
-        f"lanes launches, moves and computes; times that launches ({LAUNCH_US} us each) and memory alone would take"
+        "An A100 that is not there, counted, not timed: what one episode, or one step of the count machine, of all\n"
+        "lanes launches, moves and computes; the times that its launches "
+        f"({LAUNCH_US} us each) and its memory ({BANDWIDTH / 1e12:.2f} TB/s)\n"
+        "alone would allow; before: launches of the programs that were written for CPUs alone, counted then"
     )
     return f"{title}\n{grid(head, body)}"
+
+
+def _whole(number: int | None) -> str:
+    return "" if number is None else f"{number}"
 
 
 def paired_ratio(ours: Row, theirs: Row) -> float:

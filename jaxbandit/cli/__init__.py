@@ -1,9 +1,9 @@
-"""The command line: ``jaxbandit list | run | show | new | plot | report | merge | bench``.
+"""The command line: ``jaxbandit list | run | show | new | plot | report | merge | doctor | bench``.
 
 `commands` holds the subcommands as frozen dataclasses, `parsing` reads them, `actions` does them.
 jax, xarray and matplotlib are imported when a command needs them, so that ``--help`` answers at
-once. Exit codes: 0 done, 1 a file could not be read or written, 2 a mistake in what was asked for,
-130 interrupted. From outside: `main`. May import: everything.
+once. Exit codes: 0 done, 1 a file could not be read or written or `doctor` found something wrong,
+2 a mistake in what was asked for, 130 interrupted. From outside: `main`. May import: everything.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ def _do(given: list[str]) -> int:
     if given[:1] == ["run"] and {"--help", "-h"} & set(given):
         actions.explain_experiment(given)
     command = parse(given or ["--help"])
-    actions.ACTIONS[type(command)](command)
-    return 0
+    return actions.ACTIONS[type(command)](command) or 0
 
 
 def _place(error: BaseException, given: Sequence[str]) -> tuple[str, bool]:

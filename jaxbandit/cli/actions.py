@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxbandit.cli.commands import List, Merge, New, Plot, Report, Run, Show
+from jaxbandit.cli.commands import Doctor, List, Merge, New, Plot, Report, Run, Show
 from jaxbandit.cli.listing import show_list
 from jaxbandit.experiment.contract import Options
 
@@ -152,7 +152,28 @@ def report(command: Report) -> None:
     print(make_report(command.results, command.out, overwrite=command.overwrite))
 
 
-ACTIONS: dict[type, Callable[[Any], None]] = {
+def doctor(command: Doctor) -> int:
+    """Prints the report on this machine; 1 if something is wrong."""
+    import json
+
+    from jaxbandit.files import write_atomically
+    from jaxbandit.xla.flags import start_jax
+
+    file = None if command.json in (None, "-") else Path(str(command.json))
+    if file is not None and file.exists() and not command.overwrite:
+        raise FileExistsError(f"json: {file} exists; accepted: a new file, or --overwrite")
+    start_jax()
+    from jaxbandit.doctor import examine, format_report
+
+    found = examine(self_test=not command.quick)
+    text = json.dumps(found, indent=1)
+    if file is not None:
+        write_atomically(file, f"{text}\n".encode())
+    print(text if command.json == "-" else format_report(found))
+    return int(not found["ok"])
+
+
+ACTIONS: dict[type, Callable[[Any], int | None]] = {
     List: show_list,
     Run: run,
     Show: show,
@@ -160,4 +181,5 @@ ACTIONS: dict[type, Callable[[Any], None]] = {
     Plot: plot,
     Report: report,
     Merge: merge,
+    Doctor: doctor,
 }

@@ -111,6 +111,19 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Doctor:
+    """Look at this machine: devices, versions, flags, whether the wheels match; then a self-test of half a minute (bits,
+    laws, a little speed). Ends with code 1 if anything is wrong."""
+
+    json: str | None = None
+    """Write the whole report as JSON, to paste into a bug report: to this file, or with "-" to the screen alone."""
+    quick: bool = False
+    """Leave the self-test out."""
+    overwrite: bool = False
+    """Replace the file if it exists."""
+
+
+@dataclass(frozen=True)
 class Bench:
     """Measure speed, beside what people use today (`jaxbandit bench --help`)."""
 
@@ -123,6 +136,7 @@ COMMANDS = {
     "plot": Plot,
     "report": Report,
     "merge": Merge,
+    "doctor": Doctor,
     "bench": Bench,
 }
 Command = (
@@ -133,5 +147,6 @@ Command = (
     | Annotated[Plot, tyro.conf.subcommand("plot")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Merge, tyro.conf.subcommand("merge")]
+    | Annotated[Doctor, tyro.conf.subcommand("doctor")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )

@@ -70,8 +70,15 @@ GPU = Platform(
     sums_on_device=True,
     chunk=1024,
 )
+FLOAT32_EPSILON = 2.0**-24
+"""Relative error of one operation in float32, on every platform."""
 KNOWN = {"cpu": CPU, "gpu": GPU, "cuda": GPU, "rocm": GPU}
 VARIABLE = "JAXBANDIT_PLATFORM"
+TPU = (
+    "On a TPU nothing of jaxbandit was ever run. The episode engine (every learner) is 32-bit straight-line code, which XLA "
+    f"compiles for one: {VARIABLE}=gpu tries it. The block engine needs float64, which a TPU does not have, and does not run "
+    "there: engine='episodes'. JAX_PLATFORMS=cpu runs everything on the host's processor"
+)
 
 _FORCED: ContextVar[Platform | None] = ContextVar("platform", default=None)
 _ACTIVE: ContextVar[Platform] = ContextVar("active", default=CPU)
@@ -93,8 +100,9 @@ def platform_of(device: Any, forced: str | None = None) -> Platform:
         name = device.platform
     if name not in KNOWN:
         raise ValueError(
-            f"platform: {name!r}; accepted: cpu, gpu (on a TPU nothing of jaxbandit was ever run: "
-            "set JAX_PLATFORMS=cpu to run on the host's processor)"
+            f"platform: {name!r}; accepted: cpu, gpu. {TPU}"
+            if name == "tpu"
+            else f"platform: {name!r}; accepted: cpu, gpu"
         )
     return KNOWN[name]
 
@@ -124,6 +132,12 @@ def tracing_for(platform: Platform) -> Iterator[None]:
         yield
     finally:
         _ACTIVE.reset(token)
+
+
+def memory_of(device: Any) -> int | None:
+    """Bytes that jax may use on a device; None if it does not say (as on CPUs)."""
+    stats = device.memory_stats() if hasattr(device, "memory_stats") else None
+    return int(stats["bytes_limit"]) if stats and "bytes_limit" in stats else None
 
 
 def active() -> Platform:

@@ -54,3 +54,40 @@ def test_loops_are_counted_from_the_inside_out():
     assert outer.launches == 2 + 5
     assert outer.syncs == 1
     assert outer.float64 == 8 + 5 * 8
+
+
+SLICES = """
+fused (p0: f32[100], p1: f32[4,8], p2: f32[8]) -> (f32[8], f32[4,8]) {
+  p0 = f32[100]{0} parameter(0)
+  twice = f32[100]{0} add(p0, p0)
+  part = f32[8]{0} slice(twice), slice={[0:8]}
+  p1 = f32[4,8]{1,0} parameter(1)
+  row = f32[1,8]{1,0} bitcast(part)
+  zero = s32[] constant(0)
+  changed = f32[4,8]{1,0} dynamic-update-slice(p1, row, zero, zero)
+  p2 = f32[8]{0} parameter(2)
+  ROOT both = (f32[8]{0}, f32[4,8]{1,0}) tuple(p2, changed)
+}
+body (t: (f32[100], f32[4,8], f32[8])) -> (f32[100], f32[4,8], f32[8]) {
+  t = (f32[100]{0}, f32[4,8]{1,0}, f32[8]{0}) parameter(0)
+  a = f32[100]{0} get-tuple-element(t), index=0
+  b = f32[4,8]{1,0} get-tuple-element(t), index=1
+  c = f32[8]{0} get-tuple-element(t), index=2
+  f = (f32[8]{0}, f32[4,8]{1,0}) fusion(a, b, c), kind=kLoop, calls=fused
+  ROOT r = (f32[100]{0}, f32[4,8]{1,0}, f32[8]{0}) tuple(a, b, c)
+}
+yes (t: (f32[100], f32[4,8], f32[8])) -> pred[] {
+  t = (f32[100]{0}, f32[4,8]{1,0}, f32[8]{0}) parameter(0)
+  ROOT c = pred[] constant(true)
+}
+ENTRY main (t: (f32[100], f32[4,8], f32[8])) -> (f32[100], f32[4,8], f32[8]) {
+  t = (f32[100]{0}, f32[4,8]{1,0}, f32[8]{0}) parameter(0)
+  ROOT w = (f32[100]{0}, f32[4,8]{1,0}, f32[8]{0}) while(t), condition=yes, body=body
+}
+"""
+
+
+def test_bytes_are_those_of_the_entries_that_results_are_made_of():
+    (only,) = loops_of(SLICES)
+    # Eight of a hundred entries are read, one row of a table is written in place, eight entries are copied.
+    assert only.bytes == 4 * (8 + 8 + 8 + 8)

@@ -7,7 +7,7 @@ import jaxbandit
 
 LAYERS = [
     {"types", "checks"},
-    {"errors", "files", "tabular", "registry", "xla"},
+    {"errors", "files", "tabular", "registry", "waiting", "xla"},
     {"mdp", "feedback", "theory", "record", "distributed"},
     {"planning", "learner"},
     {"instances", "learners", "inspecting"},

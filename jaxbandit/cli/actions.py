@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from jaxbandit.cli.commands import Doctor, List, Merge, New, Plot, Report, Run, Show
 from jaxbandit.cli.listing import show_list
 from jaxbandit.experiment.contract import Options
+from jaxbandit.waiting import waiting
 
 
 def explain_experiment(given: Sequence[str]) -> None:
@@ -30,14 +30,14 @@ def run(command: Run) -> None:
 
     names = [each.name for each in dataclasses.fields(Options)]
     options = Options(**{name: getattr(command, name) for name in names}).check()
-    known = command.experiment in catalogue() or command.experiment.endswith(".py")
-    if known:  # a typo is answered before jax starts
+    if command.experiment not in catalogue() and not command.experiment.endswith(".py"):
+        load_experiment(command.experiment)  # a typo is answered before jax starts
+    with waiting(f"starting jax for {command.experiment}", elsewhere=False):
         given = command.compilation_cache
         start_jax(None if given == "none" else given)
         check_devices(command.devices)
-    experiment = load_experiment(command.experiment)
-    from jaxbandit.experiment.driver import run as run_experiment
-
+        experiment = load_experiment(command.experiment)
+        from jaxbandit.experiment.driver import run as run_experiment
     run_experiment(experiment, options)
 
 
@@ -93,7 +93,8 @@ def plot(command: Plot) -> None:
     from jaxbandit.experiment.report import read_results
     from jaxbandit.plotting.files import files_of
 
-    datasets = read_results(command.results)
+    with waiting(f"reading {command.results}", elsewhere=False):
+        datasets = read_results(command.results)
     folder = command.results if command.results.is_dir() else command.results.parent
     targets = {label: _target(command, folder, label, len(datasets) > 1) for label in datasets}
     there = [
@@ -106,8 +107,9 @@ def plot(command: Plot) -> None:
         listed = ", ".join(map(str, there))
         raise FileExistsError(f"out: {listed} exists; give another --out, or --overwrite")
     for label, dataset in datasets.items():
-        drawn = _draw(command, dataset)
-        print("\n".join(str(file) for file in drawn.save(targets[label], command.formats)))
+        with waiting(f"drawing {label}", elsewhere=False):
+            files = _draw(command, dataset).save(targets[label], command.formats)
+        print("\n".join(map(str, files)))
 
 
 def _target(command: Plot, folder: Path, label: str, several: bool) -> Path:
@@ -142,14 +144,17 @@ def report(command: Report) -> None:
     if command.gallery is not None:
         from jaxbandit.explaining.gallery import make_gallery
 
-        print("drawing every instance, learner and experiment", file=sys.stderr)
-        print(make_gallery(command.gallery, command.results, overwrite=command.overwrite))
+        with waiting("drawing every instance, learner and experiment"):
+            page = make_gallery(command.gallery, command.results, overwrite=command.overwrite)
+        print(page)
         return
     if command.results is None:
         raise ValueError("results: not given; accepted: a folder or a .nc file, or --gallery FILE")
     from jaxbandit.experiment.report import make_report
 
-    print(make_report(command.results, command.out, overwrite=command.overwrite))
+    with waiting(f"reading and drawing {command.results}", elsewhere=False):
+        page = make_report(command.results, command.out, overwrite=command.overwrite)
+    print(page)
 
 
 def doctor(command: Doctor) -> int:

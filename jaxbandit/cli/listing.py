@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
+
 from jaxbandit.cli.commands import List
 
+COLUMN = 22
+"""Width of the column of names."""
 GROUPS = {
     "experiments": "experiment",
     "learners": "learner",
@@ -38,13 +43,24 @@ def _print_group(group: str, kind: str) -> None:
 
         print("experiments (jaxbandit run NAME)")
         for name, summary in catalogue().items():
-            print(f"  {name:22} {summary}")
+            _print_entry(name, summary)
     elif kind in ("learner", "instance"):
         print(f"{group} (jaxbandit.make_{kind}(NAME, ...))")
         for name in describing.names(kind):
             taken = ", ".join(describing.signature(kind, name))
-            print(f"  {name:22} {describing.summary(kind, name)}\n  {'':22}   ({taken})")
+            _print_entry(name, describing.summary(kind, name))
+            _print_entry("", f"  ({taken})")
     else:
         print(f"{group} ({'what a learner sees' if kind == 'feedback' else 'of learners'})")
         for name in describing.names(kind):
-            print(f"  {name:22} {describing.describe(name, kind).entries[0].summary}")
+            _print_entry(name, describing.describe(name, kind).entries[0].summary)
+
+
+def _print_entry(name: str, text: str) -> None:
+    """A name and what it is, in as many lines as the terminal makes of it."""
+    width = max(60, shutil.get_terminal_size((100, 50)).columns)
+    lead = f"  {name:{COLUMN}} "
+    if len(name) > COLUMN:
+        print(f"  {name}")
+        lead = " " * (COLUMN + 3)
+    print(textwrap.fill(f"{lead}{text}", width, subsequent_indent=" " * (COLUMN + 5)))

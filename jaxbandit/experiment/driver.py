@@ -11,6 +11,7 @@ What a folder holds is never replaced unless told (``overwrite``).
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 import textwrap
 import time
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jaxbandit.experiment.contract import Arguments, Experiment, Options
 from jaxbandit.experiment.plans import check_resumable, decide, plan
 from jaxbandit.experiment.shards import parse_shard, shard_path
+from jaxbandit.waiting import waiting
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -64,6 +66,7 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
         return None
     check_folder(folder, list(plans), options)
     datasets = read_needed(experiment, options)
+    print(f"{experiment.name}: {experiment.summary}", file=sys.stderr)
     files = []
     for number, (label, arguments) in enumerate(plans.items(), 1):
         decided = decide(label, arguments, datasets)
@@ -71,7 +74,8 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
         _check_seeds(file, decided, options)
         datasets[label] = _sweep(label, decided, folder, options, f"{number} of {len(plans)}")
         files.append(save(datasets[label], file, overwrite=True))
-    tables = dict(_tables(experiment, datasets, options))
+    with waiting("computing the tables"):
+        tables = dict(_tables(experiment, datasets, options))
     for name, text in tables.items():
         print(f"\n{for_terminal(text, folder / name)}")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -86,17 +90,29 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
 
 
 def for_terminal(text: str, file: Path) -> str:
-    """The text with notes wrapped, and tables that no terminal is wide enough for left to the
-    file."""
+    """The text with notes wrapped, tables of two columns as lists where the terminal is narrower
+    than they are, and wider ones left to the file.
+
+    Example:
+        >>> text = "| claim | verdict |\\n|---|---|\\n| it is so | " + "yes " * 60 + "|"
+        >>> print(for_terminal(text, Path("claims.md"))[:24])
+        it is so
+            yes yes yes
+    """
+    width = shutil.get_terminal_size((WIDEST, 50)).columns
     parts = []
     for block in text.split("\n\n"):
         lines = block.split("\n")
-        if max(map(len, lines)) <= WIDEST:
-            parts.append(block)
-        elif len(lines) == 1:
-            parts.append(textwrap.fill(block, 100))
-        else:
+        needed = max(map(len, lines))
+        if len(lines) == 1:
+            parts.append(textwrap.fill(block, min(100, width)))
+        elif needed > width and all(line.count("|") == 3 for line in lines):
+            rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+            parts.append("\n".join(f"{first}\n    {second}" for first, second in rows))
+        elif needed > WIDEST:
             parts.append(f"(a wide table: see {file})")
+        else:
+            parts.append(block)
     return "\n\n".join(parts)
 
 
@@ -106,10 +122,10 @@ def draw(
     """Writes the figures of an experiment whose results are there, and returns the files."""
     if experiment.figures is None:
         return []
-    files = []
-    for stem, drawn in experiment.figures(datasets, options).items():
-        files += drawn.save(folder / stem, options.formats)
-    return files
+    with waiting("drawing the figures"):
+        figures = experiment.figures(datasets, options)
+        saved = [drawn.save(folder / stem, options.formats) for stem, drawn in figures.items()]
+    return [file for files in saved for file in files]
 
 
 def check_folder(folder: Path, labels: list[str], options: Options) -> None:
@@ -243,7 +259,8 @@ def _sweep(
     from jaxbandit.sweeps.sweeping import Plan, sweep
     from jaxbandit.xla.programs import release_memory
 
-    print(f"sweep {place}: {label}", file=sys.stderr)
+    what = f"sweep {place}: {in_words(label, arguments)}"
+    print(textwrap.fill(what, 100, subsequent_indent="  "), file=sys.stderr)
     start = time.perf_counter()
     dataset = sweep(
         **_arguments(arguments, options),
@@ -255,6 +272,20 @@ def _sweep(
     release_memory()
     print(f"sweep {place}: {label} took {time.perf_counter() - start:.1f} s", file=sys.stderr)
     return dataset
+
+
+def in_words(label: str, arguments: Mapping[str, Any]) -> str:
+    """What a sweep runs: learners, panels, episodes.
+
+    Example:
+        >>> in_words("both", {"learners": {"ExpRef": 0}, "instances": {"I1": 0, "I2": 0}, "num_episodes": 1000})
+        'both: 1 learner (ExpRef) on 2 panels (I1, I2), 1,000 episodes a run'
+    """
+    parts = []
+    for what, names in (("learner", arguments["learners"]), ("panel", arguments["instances"])):
+        listed = ", ".join(names) if len(names) <= 8 else f"{next(iter(names))}, ..."
+        parts.append(f"{len(names)} {what}{'s' if len(names) != 1 else ''} ({listed})")
+    return f"{label}: {' on '.join(parts)}, {arguments['num_episodes']:,} episodes a run"
 
 
 def _check_seeds(file: Path, arguments: Mapping[str, Any], options: Options) -> None:

@@ -6,6 +6,7 @@ side by side, much faster, and gives the same numbers in law.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ from jaxbandit.learner import Learner, Problem, normalised
 from jaxbandit.mdp import MDP, transition_kernel
 from jaxbandit.record import Grid, linear
 from jaxbandit.types import Array
+from jaxbandit.waiting import waiting
 from jaxbandit.xla.compat import x64
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ def run(
     num_episodes: int,
     key: Any,
     record: Grid = linear(200),  # noqa: B008  (a frozen value)
+    progress: bool = True,
 ) -> Run:
     """Runs a learner once and keeps its policies over time.
 
@@ -98,6 +101,7 @@ def run(
         num_episodes: T. Episodes are simulated one by one, some 10^5 a second for small MDPs.
         key: a typed key; everything random comes from it.
         record: at which episodes regret and policy are kept.
+        progress: True shows a clock in terminals, where it takes seconds.
 
     Example:
         >>> import jax, jaxbandit as jb
@@ -117,10 +121,21 @@ def run(
         raise ValueError(f"mdp: {np.shape(mdp.prob)[0]} stacked; accepted: a single MDP")
     if not isinstance(learner, Learner):
         raise ValueError(f"learner: {learner!r}; accepted: a Learner, as make_learner gives it")
+    points = record.points(total)
+    words = f"running {learner.name} for {total:,} episodes"
+    with waiting(words, elsewhere=False) if progress else nullcontext():
+        kept, state = _run(learner, mdp, points, key)
+    regrets, rewards, policies, gaps = (np.asarray(column) for column in zip(*kept, strict=True))
+    return Run(learner.name, points, regrets, rewards, policies, gaps, state)
+
+
+def _run(
+    learner: Learner, mdp: MDP, points: np.ndarray, key: Any
+) -> tuple[list[tuple[Any, ...]], Any]:
+    """Regret, reward, policy and gap at every point, and the last state."""
     rules = normalised(learner.rules)
     world, best = _world(mdp)
-    constants, state = _prepare(rules, learner.params, mdp, best, total)
-    points = record.points(total)
+    constants, state = _prepare(rules, learner.params, mdp, best, int(points[-1]))
     regret, reward, done = 0.0, 0.0, 0
     kept: list[tuple[Any, ...]] = []
     for point in points:
@@ -128,8 +143,7 @@ def run(
         # the sums of a stretch are short, those of the run are kept in float64
         regret, reward, done = regret + float(sums[0]), reward + float(sums[1]), int(point)
         kept.append((regret, reward, np.asarray(policy), float(gap)))
-    regrets, rewards, policies, gaps = (np.asarray(column) for column in zip(*kept, strict=True))
-    return Run(learner.name, points, regrets, rewards, policies, gaps, state)
+    return kept, state
 
 
 class _World(NamedTuple):

@@ -196,6 +196,7 @@ def run_tile(
     note: Callable[[Saved], None] | None = None,
 ) -> Saved:
     """Runs a tile to its end, from its checkpoint if it has one."""
+    display.begin(tile)
     name = tile.name()
     header = tile.header() | {"engine": group.engine}
     runner = make_tile_runner(settings, group, tile.lanes, device)
@@ -218,7 +219,7 @@ def run_tile(
 
     count = len(tile.lanes)
     done = runner.episodes_done(carry)
-    display.skip(done * count)
+    display.skip(done * count, tile)
     last_save = time.monotonic()
     while done < settings.num_episodes:
         carry = runner.step(carry)

@@ -95,6 +95,14 @@ def assign(
     return tiles, [tile for tile, owner in zip(tiles, owners, strict=True) if owner == here]
 
 
+def begun_episodes(held: Stock, tiles: Collection[Tile]) -> int:
+    """Episodes, of all lanes together, that the checkpoint of this process has of unfinished tiles."""
+    lanes = {tile.lanes for tile in tiles}
+    mine = held.carries[jax.process_index()]
+    under_way = [header for header in mine if tuple(lanes_of(header)) in lanes]
+    return sum(header["episodes"] * len(header["lanes"]) for header in under_way)
+
+
 def forget_stale(store: Store, results: list[Saved]) -> None:
     """Drops states whose lanes have been finished in another tile."""
     finished: set[Lane] = {lane for found in results for lane in lanes_of(found.header)}

@@ -8,37 +8,53 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+from jaxbandit.sweeps.forecast import Forecast
 from jaxbandit.xla.programs import PROGRAMS
 
 
 class Display:
-    """The progress line: episodes done and their rate, the time left, and what is being compiled.
+    """The progress line: episodes done and their rate, the time left, and what is compiled or run.
 
     Workers report to it from their threads; the main thread keeps its clock running.
     """
 
     def __init__(
         self,
-        total: int,
+        tiles: Sequence[Any],
+        num_episodes: int,
         show: bool | str,
-        programs: int = 0,
-        label: Callable[[Any], str] | None = None,
+        *,
+        workers: int = 1,
+        programs: Mapping[Any, str] | None = None,
+        done: int = 0,
+        begun: int = 0,
     ):
-        """``show``: True in terminals and notebooks, "always" elsewhere too, False never.
+        """For ``tiles`` (with a ``group`` and ``lanes``) of ``num_episodes`` episodes a lane.
 
-        ``programs`` is how many compilations are expected at most; ``label`` says what a tile runs.
+        ``show``: True in terminals and notebooks, "always" elsewhere too, False never. ``programs`` says what a group is
+        called, ``done`` how many episodes a checkpoint has of lanes that are in no tile, ``begun`` how many of those
+        that are.
         """
-        self._bar = _bar(total, show)
+        work: dict[Any, int] = {}
+        for tile in tiles:
+            work[tile.group] = work.get(tile.group, 0) + num_episodes * len(tile.lanes)
+        self._forecast = Forecast(work, max(1, min(workers, len(tiles))))
+        total = done + sum(work.values())
+        if done + begun:
+            share = f"{(done + begun) / total:.0%}".replace("%", " %")
+            tell(show, f"going on from the checkpoint: {share} of the episodes were played already")
+        self._bar = _bar(total, done, show, self._forecast)
         # Elsewhere every refresh would be a new line.
         self._alive = not self._bar.disable and (_in_notebook() or sys.stderr.isatty())
-        self._label = label
-        self._programs = programs
-        self._compiling: list[str] = []
-        self._compiled = 0
+        self._programs = dict(programs or {})
+        self._numbers: dict[Any, int] = {}
+        self._compiling: list[Any] = []
+        self._tiles: dict[int, tuple[Any, float]] = {}
         self._said = ""
         self._lock = threading.Lock()
 
@@ -52,33 +68,56 @@ class Display:
         PROGRAMS.listeners.remove(self._note)
         self._bar.close()
 
-    def _note(self, words: str, begins: bool) -> None:
+    def begin(self, tile: Any) -> None:
+        """This thread runs the tile from now on."""
         with self._lock:
+            self._tiles[threading.get_ident()] = (tile, time.monotonic())
+
+    def _note(self, words: str, begins: bool) -> None:
+        """A compilation of this thread begins or ends; ``words`` name it where no tile does."""
+        with self._lock:
+            tile, since = self._tiles.get(threading.get_ident(), (None, 0.0))
+            if tile is None:
+                return
             if begins:
-                self._compiling.append(words)
+                self._numbers.setdefault(tile.group, len(self._numbers) + 1)
+                self._programs.setdefault(tile.group, words)
+                self._compiling.append(tile.group)
+                self._forecast.begins(tile.group)
             else:
-                self._compiling.remove(words)
-                self._compiled += 1
+                self._compiling.remove(tile.group)
+                took = self._forecast.ends(tile.group)
+                self._tiles[threading.get_ident()] = (tile, since + took)
             self._say()
 
     def _say(self, what: str = "") -> None:
         if self._compiling:
-            number = self._compiled + 1
-            what = f"compiling {self._compiling[0]} ({number} of {max(self._programs, number)})"
+            group = self._compiling[0]
+            count = len(self._numbers) + self._forecast.waiting()
+            what = f"compiling {self._programs[group]} ({self._numbers[group]} of {count})"
+            if len(self._compiling) > 1:
+                what += f" and {len(self._compiling) - 1} more"
         if what != self._said:
             self._said = what
-            self._bar.set_postfix_str(what, refresh=self._alive)
+            self._bar.set_postfix_str(what, refresh=self._alive or bool(self._compiling))
 
-    def skip(self, episodes: int) -> None:
-        """Episodes that a checkpoint has already: rate and time left are those of what is run now."""
+    def skip(self, episodes: int, tile: Any) -> None:
+        """Episodes of a tile that a checkpoint has already."""
         with self._lock:
-            self._bar.total -= episodes
+            self._forecast.skips(tile.group, episodes)
+            if not self._bar.disable:
+                self._bar.initial += episodes  # the rate is that of what is run now
+                self._bar.update(episodes)
 
-    def advance(self, episodes: int, tile: Any = None) -> None:
-        """Episodes that were played."""
+    def advance(self, episodes: int, tile: Any) -> None:
+        """Episodes of a tile that were played."""
         with self._lock:
-            if self._label is not None and tile is not None and not self._bar.disable:
-                self._say(self._label(tile))
+            now = time.monotonic()
+            _, since = self._tiles.get(threading.get_ident(), (tile, now))
+            self._tiles[threading.get_ident()] = (tile, now)
+            self._forecast.plays(tile.group, episodes, now - since)
+            learner, instance, *_ = tile.lanes[0]
+            self._say(f"{learner} on {instance}")
             self._bar.update(episodes)
 
     def refresh(self) -> None:
@@ -88,22 +127,44 @@ class Display:
                 self._bar.refresh()
 
 
-def _bar(total: int, show: bool | str) -> Any:
-    notebook = _in_notebook()
-    visible = show == "always" or (bool(show) and (notebook or sys.stderr.isatty()))
-    options = {
+def tell(show: bool | str, words: str) -> None:
+    """Prints a line above the bar, where there is one."""
+    if _is_visible(show):
+        print(words, file=sys.stderr)
+
+
+def _is_visible(show: bool | str) -> bool:
+    return show == "always" or (bool(show) and (_in_notebook() or sys.stderr.isatty()))
+
+
+def _bar(total: int, done: int, show: bool | str, forecast: Forecast) -> Any:
+    visible, notebook = _is_visible(show), _in_notebook()
+    options: dict[str, Any] = {
         "total": total,
-        "unit": " episodes",
+        "initial": done,
+        "unit": "",
         "unit_scale": True,
         "disable": not visible,
+        "bar_format": "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} episodes [{elapsed}<{left}, {rate_fmt}]{postfix}",
     }
     if visible and notebook and _has_widgets():
-        from tqdm.notebook import tqdm as widget_bar
+        from tqdm.notebook import tqdm as bar
+    else:
+        from tqdm import tqdm as bar
 
-        return widget_bar(**options)
-    from tqdm import tqdm
+        options |= {"file": sys.stderr, "dynamic_ncols": True}
 
-    return tqdm(file=sys.stderr, dynamic_ncols=True, **options)
+    class Bar(bar):
+        """A bar that knows of compilations to come."""
+
+        @property
+        def format_dict(self) -> dict[str, Any]:
+            """With the time left."""
+            found = super().format_dict
+            left = forecast.left()
+            return found | {"left": "?" if left is None else bar.format_interval(left)}
+
+    return Bar(**options)
 
 
 def _in_notebook() -> bool:

@@ -40,8 +40,15 @@ from jaxbandit.sweeps.dataset import AXES, make_dataset
 from jaxbandit.sweeps.identity import bits_of, identity, programs_of
 from jaxbandit.sweeps.loop import Settings, make_tile_runner, run_tiles
 from jaxbandit.sweeps.merging import seeds_of
-from jaxbandit.sweeps.processes import assign, exchange, forget_stale, open_store, take_stock
-from jaxbandit.sweeps.progress import Display, Interruption
+from jaxbandit.sweeps.processes import (
+    assign,
+    begun_episodes,
+    exchange,
+    forget_stale,
+    open_store,
+    take_stock,
+)
+from jaxbandit.sweeps.progress import Display, Interruption, tell
 from jaxbandit.sweeps.tiles import Demand, Group, Plan, Tile, lanes_of
 
 if TYPE_CHECKING:
@@ -194,7 +201,7 @@ def sweep(
         metric_dims=dims,
     )  # fmt: skip
 
-    def tell(under_way: dict[int, Saved]) -> None:
+    def report(under_way: dict[int, Saved]) -> None:
         parts = [*known, *under_way.values()]
         done = sum(
             len(lanes_of(each.header)) * each.header.get("episodes", total) for each in parts
@@ -203,8 +210,12 @@ def sweep(
         if on_chunk is not None:
             on_chunk(Progress(done, total * lanes, partial(dataset, parts)))
 
-    told = tell if on_chunk is not None else None
-    everything = exchange(known + _run(settings, groups, mine, store, progress, told))
+    told = report if on_chunk is not None else None
+    done = total * sum(len(lanes_of(found.header)) for found in known)
+    begun = begun_episodes(held, mine)
+    everything = exchange(
+        known + _run(settings, groups, mine, store, progress, told, done=done, begun=begun)
+    )
     if store is not None:
         forget_stale(store, everything)
         store.close()
@@ -307,18 +318,20 @@ def _run(
     store: Store | None,
     progress: bool | str,
     on_chunk: Callable[[dict[int, Saved]], None] | None,
+    **already: int,
 ) -> list[Saved]:
     if not tiles:
+        tell(progress, "all runs are in the checkpoint: nothing is left to run")
         return []
-    total = settings.num_episodes * sum(len(tile.lanes) for tile in tiles)
-    show = progress if distributed.is_main() else False
-    kinds = len({tile.group for tile in tiles})
-
-    def label(tile: Tile) -> str:
-        learner, instance, _, _ = tile.lanes[0]
-        return f"{learner} on {instance}"
-
-    with Display(total, show, kinds, label) as display, Interruption() as interruption:
+    display = Display(
+        tiles,
+        settings.num_episodes,
+        progress if distributed.is_main() else False,
+        workers=settings.workers,
+        programs={number: group.title for number, group in enumerate(groups)},
+        **already,
+    )
+    with display, Interruption() as interruption:
         try:
             return run_tiles(settings, groups, tiles, store, display, interruption, on_chunk)
         except BaseException:

@@ -65,6 +65,17 @@ class Group:
         return next(iter(self.grids.values())).learner
 
     @property
+    def title(self) -> str:
+        """What it is called while it compiles: what the names of its learners begin with, and sizes."""
+        first, *others = self.grids
+        words = first.split()
+        while words and any(not name.startswith(" ".join(words)) for name in others):
+            words.pop()
+        many = f"{first} and {len(others)} more"
+        H, k, _, _ = self.sizes
+        return f"{' '.join(words) or many}, H={H} k={k}"
+
+    @property
     def sizes(self) -> tuple[int, int, int, int]:
         """H, k, A, M."""
         mdp = next(iter(self.instances.values()))

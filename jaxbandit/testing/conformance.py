@@ -9,6 +9,7 @@ but the feedback it declares.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import jax
 import numpy as np
@@ -20,6 +21,7 @@ from jaxbandit.testing.functions import check_declarations, check_functions
 from jaxbandit.testing.lanes import run_lanes
 from jaxbandit.testing.on_engines import check_engine
 from jaxbandit.testing.summary import Notes, Summary
+from jaxbandit.waiting import waiting
 
 __all__ = ["check_learner", "run_lanes"]
 
@@ -33,7 +35,7 @@ def check_learner(
     num_seeds: int = 2,
     seed: int = 0,
     engines: Sequence[str] | None = None,
-    verbose: bool = False,
+    verbose: bool | None = None,
 ) -> Summary:
     """Raises AssertionError, naming the property that is broken, unless the learner keeps the
     contract; returns a table of what was checked.
@@ -53,7 +55,7 @@ def check_learner(
         num_seeds: seeds run side by side.
         seed: of all random numbers.
         engines: "episodes", "blocks"; by default all that can run the learner.
-        verbose: print every property as soon as it was checked.
+        verbose: print every property as soon as it was checked; by default in terminals.
 
     Example:
         >>> import jaxbandit as jb
@@ -76,14 +78,15 @@ def check_learner(
         )
     other = _scaled(learner) if other is None else other
     notes = Notes(str(learner.name), verbose)
-    check_declarations(notes, learner, other)
-    check_functions(notes, learner, mdp, num_episodes, seed)
     available = ("episodes",) if learner.blocks is None else ("episodes", "blocks")
-    for engine in available if engines is None else engines:
-        check_engine(
-            notes, engine, learner, other, mdp,
-            num_episodes=num_episodes, num_seeds=num_seeds, seed=seed,
-        )  # fmt: skip
+    with waiting(f"checking learner {notes.learner!r}") if notes.verbose else nullcontext():
+        check_declarations(notes, learner, other)
+        check_functions(notes, learner, mdp, num_episodes, seed)
+        for engine in available if engines is None else engines:
+            check_engine(
+                notes, engine, learner, other, mdp,
+                num_episodes=num_episodes, num_seeds=num_seeds, seed=seed,
+            )  # fmt: skip
     return notes.summary()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -61,17 +62,19 @@ class Summary:
 class Notes:
     """Collects what holds, printing it if asked to, and raises what does not."""
 
-    def __init__(self, learner: str, verbose: bool = False):
-        """Of the learner called ``learner``; ``verbose`` prints every line."""
+    def __init__(self, learner: str, verbose: bool | None = False):
+        """Of the learner called ``learner``; ``verbose`` prints every line, None in terminals."""
         self.learner = learner
-        self.verbose = verbose
+        self.verbose = sys.stderr.isatty() if verbose is None else verbose
         self.properties: list[Property] = []
 
     def holds(self, name: str, compared: str, result: str = "holds") -> None:
         """Notes a property that was seen to hold."""
         self.properties.append(Property(name, compared, result))
         if self.verbose:
-            print(f"{name}: {compared}: {result}", flush=True)
+            line = f"{name}: {compared}: {result}"
+            # in terminals a clock stands at the beginning of the line
+            print(f"\r{line:50}" if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
 
     def require(self, holds: Any, broken: str) -> None:
         """Raises AssertionError, naming the learner, unless ``holds``."""

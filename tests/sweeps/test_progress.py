@@ -2,6 +2,7 @@
 
 import os
 import signal
+from typing import NamedTuple
 
 import pytest
 from sweep_program import configuration
@@ -34,22 +35,62 @@ def test_other_signals_never_raise():
 def test_progress_is_silent_without_a_terminal_unless_asked(capsys, show, visible):
     jb.sweep(**configuration(only="UCB-VI", num_episodes=2000, num_seeds=3, progress=show))
     text = capsys.readouterr().err
-    assert ("episodes/s" in text) == visible
+    assert ("episodes [" in text) == visible
     assert ("100%" in text) == visible
 
 
+class Part(NamedTuple):
+    """What the display looks at in a tile."""
+
+    group: int
+    lanes: tuple
+
+
+def tell_all(words, begins):
+    for listener in PROGRAMS.listeners:
+        listener(words, begins)
+
+
 def test_what_is_compiled_is_said(capsys):
-    with Display(100, "always", programs=2) as display:
-        for words in ("ucbvi, H=3 k=2 A=3", "expref, H=3 k=2 A=3"):
-            for listener in PROGRAMS.listeners:
-                listener(words, True)
-            display._bar.refresh()
-            for listener in PROGRAMS.listeners:
-                listener(words, False)
-        display.skip(40)
-        display.advance(60)
+    tiles = [Part(group, (("UCB-VI", f"I{group}", 0, 0),)) for group in (1, 2, 3)]
+    names = {1: "UCB-VI, H=3 k=2", 2: "UCB-VI, H=4 k=2", 3: "UCB-VI, H=5 k=2"}
+    with Display(tiles, 100, "always", programs=names, done=100, begun=40) as display:
+        display.begin(tiles[0])
+        tell_all("ucbvi", True)
+        display._bar.refresh()
+        tell_all("ucbvi", False)
+        display.skip(40, tiles[0])
+        display.advance(60, tiles[0])
+        display.begin(tiles[1])
+        display.advance(100, tiles[1])  # its program was there already
+        display.begin(tiles[2])
+        tell_all("ucbvi", True)
+        display._bar.refresh()
+        tell_all("ucbvi", False)
+        display.advance(100, tiles[2])
     assert not PROGRAMS.listeners
     text = capsys.readouterr().err
-    assert "compiling ucbvi, H=3 k=2 A=3 (1 of 2)" in text
-    assert "compiling expref, H=3 k=2 A=3 (2 of 2)" in text
-    assert "60.0/60.0" in text
+    assert "going on from the checkpoint: 35 % of the episodes were played already" in text
+    assert "compiling UCB-VI, H=3 k=2 (1 of 3)" in text
+    assert "compiling UCB-VI, H=5 k=2 (2 of 2)" in text
+    assert "UCB-VI on I3" in text
+    assert "400/400 episodes" in text
+
+
+def test_a_finished_sweep_says_that_nothing_is_left(capsys, tmp_path):
+    arguments = configuration(only="UCB-VI", num_episodes=200, num_seeds=2, progress="always")
+    jb.sweep(**arguments, checkpoint=tmp_path)
+    capsys.readouterr()
+    jb.sweep(**arguments, checkpoint=tmp_path)
+    assert "nothing is left to run" in capsys.readouterr().err
+
+
+def test_compilations_are_named_after_the_learners_of_the_sweep(capsys):
+    learners = {
+        "UCB-VI (theory)": jb.make_learner("ucbvi"),
+        "UCB-VI (practical)": jb.make_learner("ucbvi", preset="practical"),
+    }
+    # sizes that no other test has, so that something is compiled
+    mdp = jb.make_instance("prophet-uniform", horizon=7, capacity=1, num_values=3)
+    jb.sweep(learners, {"I1": mdp}, num_episodes=20, num_seeds=1, progress="always")
+    assert "compiling UCB-VI, H=7 k=1 (1 of 1)" in capsys.readouterr().err

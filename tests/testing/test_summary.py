@@ -6,14 +6,15 @@ from jaxbandit.testing.summary import Notes, Property, Summary
 
 def test_it_says_what_it_checks(capsys):
     summary = jb.testing.check_learner(jb.make_learner("uniform"), num_episodes=8, verbose=True)
-    said = capsys.readouterr().out.splitlines()
+    first, *said = capsys.readouterr().err.splitlines()
+    assert first == "checking learner 'uniform'"
     assert len(said) == len(summary.properties) >= 12
     for line, row in zip(said, summary.properties, strict=True):
         assert line == f"{row.name}: {row.compared}: {row.result}"
     names = [row.name for row in summary.properties]
     assert len(set(names)) == len(names)
     jb.testing.check_learner(jb.make_learner("uniform"), num_episodes=8)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "")
 
 
 def test_it_prints_as_a_table():

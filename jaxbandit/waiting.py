@@ -1,0 +1,49 @@
+"""A line with a running clock for what takes seconds and has no progress of its own, in terminals."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+TICK = 0.5
+"""Seconds between two looks at the clock."""
+
+
+@contextlib.contextmanager
+def waiting(words: str, *, elsewhere: bool = True) -> Iterator[None]:
+    """Says what is being done, and in a terminal for how long, until it is done.
+
+    Where there is no terminal, it is said once, or with ``elsewhere=False`` not at all.
+
+    Example:
+        >>> import contextlib, io
+        >>> with contextlib.redirect_stderr(io.StringIO()) as said, waiting("drawing"):
+        ...     pass
+        >>> said.getvalue()  # no terminal, no clock
+        'drawing\\n'
+    """
+    stream = sys.stderr
+    if not stream.isatty():
+        if elsewhere:
+            print(words, file=stream, flush=True)
+        yield
+        return
+    done = threading.Event()
+    began = time.monotonic()
+
+    def show() -> None:
+        while not done.wait(TICK):
+            print(f"\r{words} {time.monotonic() - began:.0f} s", end="", file=stream, flush=True)
+
+    print(words, end="", file=stream, flush=True)
+    clock = threading.Thread(target=show, daemon=True)
+    clock.start()
+    try:
+        yield
+    finally:
+        done.set()
+        clock.join()
+        print(file=stream, flush=True)

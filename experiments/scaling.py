@@ -3,7 +3,7 @@
 
 Two different things, kept apart:
 
-fixed       One instance and one long run of T = 10^13 episodes per seed, recorded on a log grid.
+fixed       One instance and one long run of T = 10^13 episodes per seed, recorded at log-spaced episodes.
 Regret grows
             linearly while C_{l,i} eps exceeds every difference of Phi, then in steps, as phases
             eliminate, and stays flat once only optimal actions are left. The square root is *not*
@@ -196,7 +196,7 @@ def with_horizons(learner: Any, shape: Shape, horizons: np.ndarray, longest: int
     T / T). With both set as parameters, the first T episodes of a longer run are those of a run of
     T episodes.
     """
-    from jaxbandit.sweeps.axes import LearnerGrid
+    from jaxbandit.sweeps.parameters import LearnerGrid
 
     T = np.asarray(horizons, np.float64)
     params = {

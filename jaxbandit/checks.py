@@ -12,7 +12,7 @@ import math
 import numbers
 import operator
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -197,14 +197,14 @@ def did_you_mean(value: Any, known: Iterable[Any], most: int = 2, alike: float =
     return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 
-def label(argument: str, value: Any) -> str:
+def printable(argument: str, value: Any) -> str:
     """``value`` as a name that can be printed, drawn and stored: refused are control characters
     (also newlines and terminal escapes), surrogates and marks that reverse the text.
 
     Example:
-        >>> label("learners", "UCB-VI, c = 1/4")
+        >>> printable("learners", "UCB-VI, c = 1/4")
         'UCB-VI, c = 1/4'
-        >>> label("learners", "two\\nlines")
+        >>> printable("learners", "two\\nlines")
         Traceback (most recent call last):
         ...
         ValueError: learners: name 'two\\nlines' has the character '\\n'; accepted: text without control characters
@@ -225,6 +225,23 @@ def label(argument: str, value: Any) -> str:
             f"accepted: at most {LONGEST_NAME}"
         )
     return value
+
+
+def names(argument: str, given: Any) -> None:
+    """An error unless ``given`` is a non-empty dictionary whose keys are `printable` names.
+
+    Example:
+        >>> names("learners", [])
+        Traceback (most recent call last):
+        ...
+        ValueError: learners: []; accepted: a non-empty dictionary, name -> learner
+    """
+    if not isinstance(given, Mapping) or not given:
+        raise ValueError(
+            f"{argument}: {given!r}; accepted: a non-empty dictionary, name -> {argument[:-1]}"
+        )
+    for name in given:
+        printable(argument, name)
 
 
 def real_array(name: str, value: Any, accepted: str = "real numbers") -> Any:

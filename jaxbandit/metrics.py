@@ -1,4 +1,4 @@
-"""What a learner knows, over time: functions of its state that a sweep evaluates at the recording grid.
+"""What a learner knows, over time: functions of its state that a sweep evaluates at the recorded episodes.
 
     jb.sweep(learners, instances, ..., metrics={"optimism": jb.metrics.optimism, "mine": my_function})
 

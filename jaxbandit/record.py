@@ -1,12 +1,11 @@
-"""Recording grids: when a sweep writes down the regret. A grid is a value, the same for all
-learners.
+"""When a sweep writes down the regret: a `Recording` is a value, the same for all learners.
 
-Cumulative regret is recorded *after* each episode of the grid, and every grid ends with the last
-episode T. Memory and files grow with the number of points, never with T.
+Cumulative regret is recorded *after* each of its episodes, called points, and every recording ends
+with the last episode T. Memory and files grow with the number of points, never with T.
 
     linear(200)           200 points, T/200 apart
-    log(100)              100 points, the same ratio apart (fewer where they would fall on the same
-    episode) explicit([10, 1000])  these episodes, and T
+    log(100)              100 points, the same ratio apart (fewer where two would be one episode)
+    explicit([10, 1000])  these episodes, and T
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ POINTS = "a whole number of points"
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A recording grid; made by `linear`, `log` or `explicit`."""
+class Recording:
+    """Which episodes are recorded; made by `linear`, `log` or `explicit`."""
 
     kind: str
     """"linear", "log" or "explicit"."""
     count: int
     """How many points are asked for."""
     first: int = 1
-    """The first point of a "log" grid."""
+    """The first point of a "log" recording."""
     episodes: tuple[int, ...] = ()
-    """The points of an "explicit" grid."""
+    """The points of an "explicit" recording."""
 
     def points(self, num_episodes: int) -> np.ndarray:
         """The recorded episodes, int64, increasing, within 1..T and ending with T.
@@ -59,7 +58,7 @@ class Grid:
         return _tidy(self.episodes, total)
 
     def describe(self) -> dict[str, Any]:
-        """The grid as plain data, for configurations."""
+        """The recording as plain data, for configurations."""
         extra: dict[str, Any] = {}
         if self.kind == "log":
             extra = {"first": self.first}
@@ -68,7 +67,7 @@ class Grid:
         return {"kind": self.kind, "count": self.count, **extra}
 
 
-def linear(count: int = 200) -> Grid:
+def linear(count: int = 200) -> Recording:
     """Evenly spaced: the episodes ceil(j T / count), j = 1..count (all episodes if T < count).
 
     Example:
@@ -76,10 +75,10 @@ def linear(count: int = 200) -> Grid:
         >>> jb.record.linear(5).points(1000).tolist()
         [200, 400, 600, 800, 1000]
     """
-    return Grid("linear", whole("count", count, at_most=MOST_POINTS, what=POINTS))
+    return Recording("linear", whole("count", count, at_most=MOST_POINTS, what=POINTS))
 
 
-def log(count: int = 100, first: int = 1) -> Grid:
+def log(count: int = 100, first: int = 1) -> Recording:
     """Log-spaced from ``first`` to T; points that round to the same episode are merged.
 
     Example:
@@ -88,10 +87,10 @@ def log(count: int = 100, first: int = 1) -> Grid:
         [1, 10, 100, 1000]
     """
     start = whole("first", first, at_most=MOST_EPISODES, what="an episode")
-    return Grid("log", whole("count", count, at_most=MOST_POINTS, what=POINTS), first=start)
+    return Recording("log", whole("count", count, at_most=MOST_POINTS, what=POINTS), first=start)
 
 
-def explicit(episodes: Iterable[int]) -> Grid:
+def explicit(episodes: Iterable[int]) -> Recording:
     """Exactly these episodes, and T.
 
     Example:
@@ -104,7 +103,7 @@ def explicit(episodes: Iterable[int]) -> Grid:
     listed = [whole("episodes", e, at_most=MOST_EPISODES, what="whole numbers") for e in given]
     if any(b <= a for a, b in itertools.pairwise(listed)):
         raise ValueError(f"episodes: {given}; accepted: whole numbers, strictly increasing")
-    return Grid("explicit", len(listed), episodes=tuple(listed))
+    return Recording("explicit", len(listed), episodes=tuple(listed))
 
 
 def _tidy(points: Any, total: int) -> np.ndarray:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from jaxbandit.checks import did_you_mean, label
+from jaxbandit.checks import did_you_mean, printable
 
 
 class Registry:
@@ -19,7 +19,7 @@ class Registry:
 
     def register(self, name: str, constructor: Callable[..., Any]) -> Callable[..., Any]:
         """Adds a constructor; a name that is taken is an error."""
-        label("name", name)
+        printable("name", name)
         if not callable(constructor):
             raise TypeError(f"constructor: {constructor!r}; accepted: a function")
         if name in self.constructors:

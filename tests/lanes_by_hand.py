@@ -7,7 +7,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit.engines.episodes.simulation import Sizes
-from jaxbandit.engines.episodes.world import make_world
+from jaxbandit.engines.episodes.world import make_episode_world
 
 
 def stack(*mdps):
@@ -27,7 +27,7 @@ def general(width=2):
 
 def copies(mdp, lanes):
     """The world of many lanes with one MDP, as far as simulation reads it."""
-    world = make_world(stack(mdp))
+    world = make_episode_world(stack(mdp))
     return world._replace(
         start=np.repeat(world.start, lanes), row=np.repeat(world.row, lanes, axis=1)
     )

@@ -57,7 +57,7 @@ def test_seeds_are_those_that_jax_tells_apart():
 
 @pytest.mark.parametrize("name", ["UCB-VI", "α̂ · 1/4", "<b>", "$x$", "a/b", "日本", "👩‍🔬"])
 def test_names_that_can_be_shown(name):
-    assert checks.label("learners", name) == name
+    assert checks.printable("learners", name) == name
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_names_that_nobody_can_mean(name):
     with pytest.raises(
         ValueError, match=r"learners: name .*accepted: text without control"
     ) as error:
-        checks.label("learners", name)
+        checks.printable("learners", name)
     assert str(error.value).isprintable()
 
 
 @pytest.mark.parametrize("name", ["", " ", None, 3, b"a", "x" * 201])
 def test_names_that_are_none(name):
     with pytest.raises(ValueError, match=r"learners: name .*; accepted: "):
-        checks.label("learners", name)
+        checks.printable("learners", name)
 
 
 def test_arrays_of_numbers():

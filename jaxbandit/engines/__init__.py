@@ -1,6 +1,7 @@
 """Two engines: `episodes` simulates every episode of any learner, `blocks` pushes counts of episodes.
 
-`runner` is what their drivers share. From outside: `make_runner` and `ENGINES`.
+`runner` is what their drivers share, `beginnings` how runs begin, `tables` what is known of an instance, `measuring`
+looks at states. From outside: `make_runner` and `ENGINES`.
 May import: the model, planning, the contract of learners, `xla`; no learner and no instance by name.
 """
 

@@ -1,4 +1,4 @@
-"""Metrics of learners' states at the recording grid: what both engines do the same way.
+"""Metrics of learners' states at the recorded episodes: what both engines do the same way.
 
 A metric (`jaxbandit.metrics`) is evaluated on the device, lane by lane, on the learner's state *after* a recorded episode
 and the policy that it would play next. Between two blocks of a block learner the state does not change, so there a

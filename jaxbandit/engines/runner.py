@@ -1,4 +1,4 @@
-"""What both engines' runners share: lanes in tiles, compilation, and the learner's constants and first state.
+"""What both engines' runners share: lanes in tiles, compilation, and what learners report.
 
 A runner drives the runs of one learner on G groups (an MDP with parameter values each) x S seeds, a chunk at a time:
 
@@ -24,19 +24,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.engines.beginnings import beginning
 from jaxbandit.engines.measuring import measure_lanes, worlds
-from jaxbandit.engines.tables import optimal_policy
-from jaxbandit.learner import (
-    Learner,
-    Problem,
-    check_contract,
-    check_report,
-    make_constants,
-    normalised,
-)
+from jaxbandit.learner import Learner, check_contract, check_report, normalised
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric
 from jaxbandit.types import Array
@@ -47,7 +39,7 @@ from jaxbandit.xla.programs import PROGRAMS
 Carry = dict[str, Any]
 
 
-class Tile(NamedTuple):
+class TileArrays(NamedTuple):
     """W lanes that run together; leaves are numpy arrays with a leading axis [W]."""
 
     mdps: MDP
@@ -99,16 +91,16 @@ class Runner(ABC):
         self.run_seconds = 0.0
         self.tiles = self._cut({k: np.asarray(v) for k, v in learner.params.items()}, keys)
 
-    def _cut(self, params: dict[str, np.ndarray], keys: Array) -> list[Tile]:
+    def _cut(self, params: dict[str, np.ndarray], keys: Array) -> list[TileArrays]:
         words = np.asarray(jax.random.key_data(keys)).reshape(-1, 2)
         group = np.repeat(np.arange(self.groups), self.seeds)
-        tiles: list[Tile] = []
+        tiles: list[TileArrays] = []
         for counted in self.lanes_of_tiles():
             count = len(counted)
             lanes = np.concatenate([counted, np.full(self.width - count, counted[0])])
             which = group[lanes]
             tiles.append(
-                Tile(
+                TileArrays(
                     mdps=jax.tree.map(lambda x, which=which: x[which], self.mdps),
                     params={name: value[which] for name, value in params.items()},
                     keys=words[lanes],
@@ -135,11 +127,11 @@ class Runner(ABC):
         """W, the lanes of a tile: from the learner, the sizes and the platform alone."""
 
     @abstractmethod
-    def start_tile(self, tile: Tile) -> Carry:
+    def start_tile(self, tile: TileArrays) -> Carry:
         """The carry of a tile before the first episode."""
 
     @abstractmethod
-    def step_tile(self, tile: Tile, carry: Carry) -> Carry:
+    def step_tile(self, tile: TileArrays, carry: Carry) -> Carry:
         """The carry of a tile one chunk later."""
 
     @abstractmethod
@@ -147,7 +139,7 @@ class Runner(ABC):
         """Episodes finished in every lane of a tile."""
 
     @abstractmethod
-    def tile_result(self, tile: Tile, carry: Carry) -> dict[str, np.ndarray]:
+    def tile_result(self, tile: TileArrays, carry: Carry) -> dict[str, np.ndarray]:
         """Curves and diagnostics of a tile, leaves [W, ...]."""
 
     @property
@@ -184,15 +176,13 @@ class Runner(ABC):
             for name, value in joined.items()
         }
 
-    def beginnings(self, tile: Tile, rules: Any) -> tuple[Any, Any]:
-        """The constants and first states of the lanes of a tile, numpy leaves [W, ...].
+    def beginnings(self, tile: TileArrays, rules: Any) -> tuple[Any, Any]:
+        """The constants and first states of the lanes of a tile, numpy leaves [W, ...]; see `engines.beginnings`.
 
-        ``rules`` are a learner or a block form. Constants are evaluated on the host, exactly, for each lane alone; first
-        states are computed in 64 bits, and engines that run in 32 bits round their reals once and refuse whole numbers
-        that do not fit.
+        ``rules`` are a learner or a block form.
         """
         with x64():
-            function, args = self._begin(tile, rules)
+            function, args = self._beginning(tile, rules)
             name = ("begin", rules.init, self.sizes, self.width)
             first = self.execute(name, function, args, tile.device, small=True)
             return args[-1], jax.tree.map(np.asarray, first)
@@ -200,44 +190,12 @@ class Runner(ABC):
     def learner_bytes(self, rules: Any) -> int:
         """Bytes of what `beginnings` gives for one lane; nothing is run."""
         with x64():
-            function, args = self._begin(self.tiles[0], rules)
+            function, args = self._beginning(self.tiles[0], rules)
             leaves = jax.tree.leaves((jax.eval_shape(function, *args), args[-1]))
         return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) // self.width
 
-    def _begin(self, tile: Tile, rules: Any) -> tuple[Callable, tuple]:
-        """The function that makes the first states, and its arguments; the last are the constants."""
-        needs = self.rules.needs
-        rank = tile.mdps.rank if "rank" in needs else None
-        best = optimal_policies(tile.mdps) if "optimal_policy" in needs else None
-        sizes, width = self.sizes, self.width
-
-        def one(num_episodes, params, rank, best, constants):
-            return rules.init(Problem(*sizes, num_episodes, rank, best, constants), params)
-
-        def lanes(num_episodes, params, rank, best, constants):
-            each = (None if x is None else 0 for x in (rank, best))
-            axes = (None, {name: 0 for name in params}, *each, 0)
-            every = (num_episodes, params, rank, best, constants)
-            return jax.vmap(one, axes, axis_size=width)(*every)
-
-        params = {name: _leaf(value) for name, value in tile.params.items()}
-        episodes = jnp.asarray(self.num_episodes, jnp.float64)
-        return lanes, (episodes, params, rank, best, self._constants(tile, rules, rank, best))
-
-    def _constants(self, tile: Tile, rules: Any, rank: Any, best: Any) -> Any:
-        """Leaves [W, ...]; lanes with the same problem and parameters share them."""
-        known: dict[bytes, Any] = {}
-        found = []
-        for lane in range(self.width):
-            own = [None if x is None else np.ascontiguousarray(x[lane]) for x in (rank, best)]
-            params = {name: np.asarray(value)[lane] for name, value in tile.params.items()}
-            parts = [*own, *(params[name] for name in sorted(params))]
-            label = b"|".join(b"" if part is None else part.tobytes() for part in parts)
-            if label not in known:
-                problem = Problem(*self.sizes, self.num_episodes, *own)
-                known[label] = make_constants(rules, problem, params)
-            found.append(known[label])
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+    def _beginning(self, tile: TileArrays, rules: Any) -> tuple[Callable, tuple]:
+        return beginning(rules, self.rules.needs, tile.mdps, tile.params, self.num_episodes)
 
     def check_reports(self, report: Any, state: Any, axis: int = 0) -> None:
         """Refuses a report that would take another's name, before anything runs; lanes are on ``axis``."""
@@ -248,7 +206,9 @@ class Runner(ABC):
 
         check_report(self.rules._replace(report=report), jax.tree.map(lane, state))
 
-    def reports(self, tile: Tile, report: Any, state: Any, axis: int = 0) -> dict[str, np.ndarray]:
+    def reports(
+        self, tile: TileArrays, report: Any, state: Any, axis: int = 0
+    ) -> dict[str, np.ndarray]:
         """What the learner reports of each lane, leaves [W, ...]."""
         if report is None:
             return {}
@@ -259,7 +219,13 @@ class Runner(ABC):
         return {name: np.asarray(value, np.float64) for name, value in told.items()}
 
     def measure(
-        self, tile: Tile, state: Any, policy: np.ndarray, constants: Any, real: Any, axis: int = 0
+        self,
+        tile: TileArrays,
+        state: Any,
+        policy: np.ndarray,
+        constants: Any,
+        real: Any,
+        axis: int = 0,
     ) -> dict[str, np.ndarray]:
         """All metrics of all lanes, [W, ...]; ``policy`` has its lanes in front, the others theirs on ``axis``."""
         world = worlds(tile.mdps, policy, (), real)
@@ -303,37 +269,6 @@ class Runner(ABC):
         result = jax.block_until_ready(program(*jax.device_put(args, device)))
         self.run_seconds += time.perf_counter() - began
         return result
-
-
-def to_32_bits(name: str, tree: Any) -> Any:
-    """Arrays as a 32-bit engine has them: reals rounded, whole numbers checked."""
-
-    def cast(leaf: np.ndarray) -> np.ndarray:
-        if leaf.dtype == np.float64:
-            return leaf.astype(np.float32)
-        if leaf.dtype in (np.int64, np.uint64):
-            small = np.int32 if leaf.dtype == np.int64 else np.uint32
-            if leaf.size and (leaf.min() < np.iinfo(small).min or leaf.max() > np.iinfo(small).max):
-                raise ValueError(
-                    f"learner {name!r}: init gives the whole number {leaf.max()}; "
-                    f"accepted on the episode engine: at most {np.iinfo(small).max}"
-                )
-            return leaf.astype(small)
-        return leaf
-
-    return jax.tree.map(cast, tree)
-
-
-def optimal_policies(mdps: MDP) -> np.ndarray:
-    """Optimal policies int32 [W, H, k+1] of stacked MDPs, each found alone."""
-    lanes = range(len(mdps.prob))
-    return np.stack([optimal_policy(jax.tree.map(lambda x, j=j: x[j], mdps)) for j in lanes])
-
-
-def _leaf(value: Array) -> jax.Array:
-    """A hyper-parameter as an array: reals in 64 bits, whole numbers (a table of actions) in 32."""
-    whole = jnp.issubdtype(np.asarray(value).dtype, jnp.integer)
-    return jnp.asarray(value, jnp.int32 if whole else jnp.float64)
 
 
 def one_hot_actions(policy: np.ndarray) -> np.ndarray:

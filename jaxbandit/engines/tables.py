@@ -23,13 +23,13 @@ KEPT = 1024
 Value = TypeVar("Value")
 
 
-def label(mdp: MDP) -> bytes:
+def fingerprint(mdp: MDP) -> bytes:
     """A digest of all that an engine sees of an MDP: equal for equal arrays.
 
     Example:
         >>> import jaxbandit as jb
         >>> one, two = (jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3) for _ in range(2))
-        >>> label(one) == label(two)
+        >>> fingerprint(one) == fingerprint(two)
         True
     """
     digest = hashlib.blake2b(digest_size=16)
@@ -55,7 +55,7 @@ def once_per_instance(function: Callable[[MDP], Value]) -> Callable[[MDP], Value
 
     @wraps(function)
     def call(mdp: MDP) -> Value:
-        name = label(mdp)
+        name = fingerprint(mdp)
         with lock:
             if name in kept:
                 kept.move_to_end(name)

@@ -18,7 +18,7 @@ from jaxbandit import planning
 from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.learner import Learner, Problem, normalised
 from jaxbandit.mdp import MDP, transition_kernel
-from jaxbandit.record import Grid, linear
+from jaxbandit.record import Recording, linear
 from jaxbandit.types import Array
 from jaxbandit.waiting import waiting
 from jaxbandit.xla.compat import x64
@@ -30,7 +30,7 @@ MOST_EPISODES = 2**31 - 1
 
 
 class Run(NamedTuple):
-    """A run, recorded on a grid of P episodes.
+    """A run, recorded at P episodes.
 
     Fields:
         learner: its name.
@@ -90,7 +90,7 @@ def run(
     mdp: MDP,
     num_episodes: int,
     key: Any,
-    record: Grid = linear(200),  # noqa: B008  (a frozen value)
+    record: Recording = linear(200),  # noqa: B008  (a frozen value)
     progress: bool = True,
 ) -> Run:
     """Runs a learner once and keeps its policies over time.
@@ -146,7 +146,7 @@ def _run(
     return kept, state
 
 
-class _World(NamedTuple):
+class _PlainWorld(NamedTuple):
     """What the environment knows; the learner never sees it."""
 
     mdp: MDP
@@ -158,7 +158,7 @@ class _World(NamedTuple):
     """float32 [H, k+1, A, k+1]."""
 
 
-def _world(mdp: MDP) -> tuple[_World, np.ndarray]:
+def _world(mdp: MDP) -> tuple[_PlainWorld, np.ndarray]:
     """The tables, and the optimal policy; computed in float64, so that optimal actions lose 0."""
     with x64():
         prob, reward = (jnp.asarray(np.asarray(x, np.float64)) for x in (mdp.prob, mdp.reward))
@@ -166,7 +166,7 @@ def _world(mdp: MDP) -> tuple[_World, np.ndarray]:
         gap, kernel = np.asarray(planning.gaps(exact)), np.asarray(transition_kernel(exact))
         best = np.asarray(planning.optimal(exact)[1])
     single = (np.asarray(x, np.float32) for x in (np.cumsum(np.asarray(prob), -1), gap, kernel))
-    return _World(mdp, *map(jnp.asarray, single)), best
+    return _PlainWorld(mdp, *map(jnp.asarray, single)), best
 
 
 def _prepare(rules: Any, params: Any, mdp: MDP, best: Array, total: int) -> tuple[Any, Any]:
@@ -198,7 +198,7 @@ def _with_lane(tree: Any) -> Any:
 
 
 @partial(jax.jit, static_argnames="rules")
-def _stretch(rules, world: _World, constants, state, key, first, last):
+def _stretch(rules, world: _PlainWorld, constants, state, key, first, last):
     """Episodes first..last-1: the state, the last policy, the sums of regret and reward, its gap."""
     environment, private = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
 
@@ -237,7 +237,7 @@ def _add(total: Array, lost: Array, x: Array) -> tuple[Array, Array]:
     return after, (after - total) - wanted
 
 
-def _play(world: _World, policy: Array, draws: Array) -> Trajectory:
+def _play(world: _PlainWorld, policy: Array, draws: Array) -> Trajectory:
     mdp = world.mdp
 
     def step(level, x):
@@ -261,7 +261,7 @@ def _pick(passed: Array, draw: Array) -> Array:
     return jnp.argmax(target < passed).astype(jnp.int32)
 
 
-def _regret(world: _World, policy: Array) -> Array:
+def _regret(world: _PlainWorld, policy: Array) -> Array:
     """Exact regret of one episode: the expected sum of gaps along the policy's path."""
     choice = planning.action_probabilities(policy, world.mdp.num_actions, jnp.float32)
 

@@ -16,7 +16,7 @@ Learners that only ever play a fixed randomised policy n times and look at the s
 them without simulating episodes. Engines and sweeps refuse what breaks the contract
 (`check_contract`, `check_report`), and `jaxbandit.testing.check_learner` tries it out.
 
-`records` holds `Learner` and `BlockForm`, `protocols` the signatures and what engines hand over,
+`forms` holds `Learner` and `BlockForm`, `protocols` the signatures and what engines hand over,
 `constants` what is evaluated on the host, `checks` what is refused. From outside: the names below.
 May import: feedback, `xla`.
 """

@@ -79,11 +79,11 @@ def check_contract(learner: Learner) -> Learner:
     return learner
 
 
-def _check_functions(record: Any, needed: tuple[str, ...], refuse: Any) -> None:
+def _check_functions(form: Any, needed: tuple[str, ...], refuse: Any) -> None:
     """Functions of a Learner or BlockForm can be called; the optional ones may be missing."""
     optional = ("renewed", "report", "constants", "check", "caption")
-    for field in (*needed, *(name for name in optional if name in record._fields)):
-        value = getattr(record, field)
+    for field in (*needed, *(name for name in optional if name in form._fields)):
+        value = getattr(form, field)
         if not callable(value) and (field in needed or value is not None):
             refuse(field, value, "a function" if field in needed else "a function, or None")
 

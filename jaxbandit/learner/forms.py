@@ -1,4 +1,4 @@
-"""A learner and its block form, as records of functions; `normalised` is the form that engines call."""
+"""A learner and its block form, as tuples of functions; `normalised` is the form that engines call."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The signatures of a learner's functions, and what engines hand to them: `Problem` and `Blocks`.
 
-`Learner` and `BlockForm` are records of these functions. Arguments go by
+`Learner` and `BlockForm` are tuples of these functions. Arguments go by
 position, so any names will do. Functions are pure: they read their arguments and nothing else that
 changes. With *lanes* (seeds side by side) every array of a ``lanes_last`` learner has further
 trailing axes; all other learners see one lane at a time.

@@ -38,7 +38,7 @@ def empty(problem: Problem) -> Model:
     return Model(jnp.zeros(shape, jnp.int32), moves, zeros, zeros)
 
 
-def record(model: Model, feedback: SemiBanditFeedback) -> Model:
+def add_episode(model: Model, feedback: SemiBanditFeedback) -> Model:
     """The model after one more episode."""
     _, width, num_actions = model.visits.shape
     here = (

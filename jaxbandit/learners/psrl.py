@@ -29,7 +29,7 @@ import numpy as np
 from jaxbandit.checks import number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.model import Model, empty, greedy, plan, record
+from jaxbandit.learners.model import Model, add_episode, empty, greedy, plan
 from jaxbandit.types import Array
 
 
@@ -71,7 +71,7 @@ def act(state: PSRLState, key: Array) -> Array:
 def update(state: PSRLState, policy: Array, feedback: SemiBanditFeedback) -> PSRLState:
     """One more episode."""
     del policy
-    return state._replace(model=record(state.model, feedback))
+    return state._replace(model=add_episode(state.model, feedback))
 
 
 def draw_model(state: PSRLState, key: Array) -> tuple[Array, Array]:

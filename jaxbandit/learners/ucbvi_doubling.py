@@ -23,7 +23,7 @@ import numpy as np
 from jaxbandit.checks import number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.model import Model, empty, greedy, inverse, plan, record
+from jaxbandit.learners.model import Model, add_episode, empty, greedy, inverse, plan
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
 
@@ -94,7 +94,7 @@ def optimistic_q(model: Model, bonus: Array) -> Array:
 def update(state: DoublingState, policy: Array, feedback: SemiBanditFeedback) -> DoublingState:
     """Counts, and plans in the lanes in which a count has reached a power of two."""
     del policy
-    count, replan = record, _replan
+    count, replan = add_episode, _replan
     for _ in state.bonus.shape:
         count = jax.vmap(count, in_axes=-1, out_axes=-1)
         replan = jax.vmap(replan, in_axes=-1, out_axes=-1)

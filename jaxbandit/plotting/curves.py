@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit.checks import accept
 from jaxbandit.plotting.figures import (
     GREY,
     NOTE_SIZE,
@@ -30,7 +31,6 @@ from jaxbandit.plotting.files import FORMATS, save_figure
 from jaxbandit.plotting.panel import Look, caption, count, draw_panel, shown_names
 from jaxbandit.plotting.parameter import plot_parameter
 from jaxbandit.results.selecting import whole
-from jaxbandit.stats.intervals import accept
 from jaxbandit.stats.replication import curve_names, families
 
 if TYPE_CHECKING:

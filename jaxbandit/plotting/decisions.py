@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit.checks import accept
 from jaxbandit.plotting.figures import (
     GREY,
     LIGHT_GREY,
@@ -27,7 +28,7 @@ from jaxbandit.plotting.figures import (
 )
 from jaxbandit.plotting.panel import caption
 from jaxbandit.stats.decisions import Comparison, final_values
-from jaxbandit.stats.intervals import Band, accept
+from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.profiles import Profiles
 from jaxbandit.stats.replication import curve_names, families, regret_band
 

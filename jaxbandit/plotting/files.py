@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.stats.intervals import accept
+from jaxbandit.checks import accept
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit.checks import accept
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, labels_of
 from jaxbandit.plotting.figures import TICK_SIZE, Drawn, compact, figure_of, literal
@@ -24,7 +25,6 @@ from jaxbandit.plotting.state_cells import (
     upright,
 )
 from jaxbandit.results.selecting import instance_of, whole
-from jaxbandit.stats.intervals import accept
 from jaxbandit.types import Array
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit.checks import accept
 from jaxbandit.plotting.figures import (
     TEXT_SIZE,
     Drawn,
@@ -20,7 +21,7 @@ from jaxbandit.plotting.figures import (
     styles,
 )
 from jaxbandit.plotting.panel import caption
-from jaxbandit.stats.intervals import Band, accept, band
+from jaxbandit.stats.intervals import Band, band
 from jaxbandit.stats.replication import curve_names, families, replicate_kind, replicates
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit.checks import accept
 from jaxbandit.plotting.figures import (
     GREY,
     End,
@@ -19,7 +20,7 @@ from jaxbandit.plotting.figures import (
     ramp,
     styles,
 )
-from jaxbandit.stats.intervals import Band, accept
+from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.replication import CurveName, curve_names, families, regret_band
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit.checks import accept
 from jaxbandit.plotting.figures import (
     TEXT_SIZE,
     Drawn,
@@ -22,7 +23,7 @@ from jaxbandit.plotting.figures import (
 )
 from jaxbandit.plotting.panel import caption
 from jaxbandit.results.selecting import whole
-from jaxbandit.stats.intervals import Band, accept, band
+from jaxbandit.stats.intervals import Band, band
 from jaxbandit.stats.replication import (
     curve_names,
     families,

@@ -1,8 +1,8 @@
 """Statistics apart from drawing: intervals, replicates out of a Dataset, growth rates, tables.
 
-`intervals` and `max_t` know numbers only, `replication` reads Datasets, `summaries`, `decisions` and
+`intervals`, `bootstrap` and `max_t` know numbers only, `replication` reads Datasets, `summaries`, `decisions` and
 `profiles` build on them.
-From outside: the names below. May import: nothing of this package but its own files, `tabular` and `types`.
+From outside: the names below. May import: nothing of this package but `checks`, `tabular` and `types`.
 """
 
 from jaxbandit.stats.decisions import Comparison, Pair, compare, compare_values

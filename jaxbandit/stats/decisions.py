@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.stats.intervals import accept
+from jaxbandit.checks import accept
 from jaxbandit.stats.max_t import simultaneous
 from jaxbandit.stats.replication import CurveName, curve_names, families
 from jaxbandit.tabular import write_table

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.stats.intervals import generator
+from jaxbandit.stats.bootstrap import generator
 
 FEWEST_FOR_BOOTSTRAP = 8
 """With fewer replicates, resampling them says too little about the tails."""

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit.checks import accept
+from jaxbandit.stats.bootstrap import generator
 from jaxbandit.stats.decisions import final_values
-from jaxbandit.stats.intervals import Band, accept, generator
+from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.max_t import resampled_counts
 from jaxbandit.stats.replication import curve_names, families
 from jaxbandit.tabular import write_table

@@ -37,7 +37,7 @@ def loglog_slope(
     """The exponent of regret: slope of log(mean regret) against log(episode), least squares.
 
     The mean curve is read at 32 log-spaced episodes from ``fit_from`` (default T/10: the last
-    decade) to T, so the answer does not depend on the recording grid. The interval is the jackknife
+    decade) to T, so the answer does not depend on the recorded episodes. The interval is the jackknife
     over replicates: n slopes with one replicate left out each, Student-t with n - 1 degrees of
     freedom (measured: 95 % for normal data; for exponential data 88 % at n = 6, 94 % at n = 32). Theorems 3.1 and 3.11 bound the exponent by 1/2.
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit.checks import accept
 from jaxbandit.plotting.curves import plot_regret
-from jaxbandit.stats.intervals import accept
 from jaxbandit.stats.replication import curve_names, families, replicates
 
 EACH = ("band", "seed")

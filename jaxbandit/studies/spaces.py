@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit.stats.intervals import generator
+from jaxbandit.stats.bootstrap import generator
 
 
 @dataclass(frozen=True)

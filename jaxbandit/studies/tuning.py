@@ -15,15 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from jaxbandit.checks import accept
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.record import explicit
 from jaxbandit.stats.decisions import Comparison, compare
-from jaxbandit.stats.intervals import accept
 from jaxbandit.studies.racing import STRIDE, Candidate, Tuner
 from jaxbandit.studies.spaces import Range, Space, check_space, grid_settings, random_settings
 from jaxbandit.sweeps import points, sweep
-from jaxbandit.sweeps.axes import expand_instances
+from jaxbandit.sweeps.families import expand_instances
 from jaxbandit.sweeps.identity import digest
 from jaxbandit.tabular import write_table
 

@@ -1,14 +1,15 @@
 """Sweeps: learners x instances x parameters x seeds, dealt into tiles, run by the host loop, kept
 in checkpoints.
 
-`axes` and `identity` say what is run, `tiles` and `processes` who runs it, `loop` runs it,
-`dataset` labels it, `merging` joins the parts of a sweep that ran on several machines.
+`parameters`, `families` and `identity` say what is run, `groups` and `tiles` what runs together,
+`processes` where, `loop` runs it, `dataset` labels it, `merging` joins the parts of several machines.
 From outside: the names below. May import: everything above it in the README's picture, up to the
 engines.
 """
 
-from jaxbandit.sweeps.axes import LearnerGrid, family, grid, points
+from jaxbandit.sweeps.families import family
 from jaxbandit.sweeps.merging import merge
+from jaxbandit.sweeps.parameters import LearnerGrid, grid, points
 from jaxbandit.sweeps.sweeping import sweep
 from jaxbandit.sweeps.tiles import Plan
 

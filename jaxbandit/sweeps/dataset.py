@@ -28,8 +28,9 @@ import jaxbandit
 from jaxbandit.engines.tables import optimal_policy, optimal_value
 from jaxbandit.mdp import MDP
 from jaxbandit.sweeps.annotations import annotate, store_instances
-from jaxbandit.sweeps.axes import Instances, LearnerGrid
 from jaxbandit.sweeps.checkpoint import Saved
+from jaxbandit.sweeps.families import Instances
+from jaxbandit.sweeps.parameters import LearnerGrid
 from jaxbandit.sweeps.tiles import lanes_of
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import numpy as np
 
 import jaxbandit
 from jaxbandit.mdp import MDP
-from jaxbandit.record import Grid
-from jaxbandit.sweeps.axes import LearnerGrid
+from jaxbandit.record import Recording
 from jaxbandit.sweeps.loop import Settings
+from jaxbandit.sweeps.parameters import LearnerGrid
 from jaxbandit.sweeps.programs import Program, program_of
 from jaxbandit.sweeps.tiles import Group
 from jaxbandit.xla.platforms import platform_of
@@ -32,7 +32,7 @@ def identity(
     mdps: Mapping[str, MDP],
     groups: list[Group],
     settings: Settings,
-    record: Grid,
+    record: Recording,
 ) -> dict[str, Any]:
     """All that the numbers of a lane depend on: the configuration whose fingerprint a checkpoint
     carries."""
@@ -40,15 +40,15 @@ def identity(
     return {
         "learners": {
             name: {
-                "learner": points.learner.name,
+                "learner": grid.learner.name,
                 "engine": engines[name],
-                "varied": list(points.names),
+                "varied": list(grid.names),
                 "params": {
                     key: _plain(np.asarray(values).tolist())
-                    for key, values in points.learner.params.items()
+                    for key, values in grid.learner.params.items()
                 },
             }
-            for name, points in grids.items()
+            for name, grid in grids.items()
         },
         "instances": {
             name: {
@@ -72,7 +72,7 @@ def identity(
 
 def programs_of(grids: Mapping[str, LearnerGrid]) -> dict[str, Program]:
     """What each learner runs."""
-    return {name: program_of(points.learner) for name, points in grids.items()}
+    return {name: program_of(grid.learner) for name, grid in grids.items()}
 
 
 def bits_of(device: Any) -> dict[str, str]:

@@ -20,10 +20,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxbandit import distributed
 from jaxbandit.errors import SweepInterrupted
-from jaxbandit.sweeps.axes import stack
 from jaxbandit.sweeps.checkpoint import Saved, Store
-from jaxbandit.sweeps.progress import Display, Interruption
+from jaxbandit.sweeps.families import stack
+from jaxbandit.sweeps.progress import Display, Interruption, tell
 from jaxbandit.sweeps.tiles import Group, Lane, Tile
 
 TICK = 0.2
@@ -59,10 +60,10 @@ def make_tile_runner(
     """The engine's runner for some lanes of a group, each a group of its own with one seed."""
     from jaxbandit.engines import make_runner
 
-    points = [(group.grids[learner].learner.params, point) for learner, _, point, _ in lanes]
+    settled = [(group.grids[learner].learner.params, number) for learner, _, number, _ in lanes]
     params = {
-        name: np.stack([np.asarray(of[name])[point] for of, point in points])
-        for name in points[0][0]
+        name: np.stack([np.asarray(of[name])[number] for of, number in settled])
+        for name in settled[0][0]
     }
     return make_runner(
         group.engine,
@@ -256,3 +257,33 @@ def check_interruption(interruption: Interruption, store: Store | None) -> None:
         f"sweep stopped by {interruption.cause}; what is done is saved: "
         f"call it again with checkpoint={str(store.directory)!r} to continue"
     )
+
+
+def run_watched(
+    settings: Settings,
+    groups: list[Group],
+    tiles: list[Tile],
+    store: Store | None,
+    progress: bool | str,
+    on_chunk: Callable[[dict[int, Saved]], None] | None,
+    **already: int,
+) -> list[Saved]:
+    """`run_tiles` with a progress line, ended by Ctrl-C after the chunk; ``already`` is what a checkpoint has (`Display`)."""
+    if not tiles:
+        tell(progress, "all runs are in the checkpoint: nothing is left to run")
+        return []
+    display = Display(
+        tiles,
+        settings.num_episodes,
+        progress if distributed.is_main() else False,
+        workers=settings.workers,
+        programs={number: group.title for number, group in enumerate(groups)},
+        **already,
+    )
+    with display, Interruption() as interruption:
+        try:
+            return run_tiles(settings, groups, tiles, store, display, interruption, on_chunk)
+        except BaseException:
+            if store is not None:
+                store.close()
+            raise

@@ -1,4 +1,4 @@
-"""What the host loop shows and listens to: a progress line, and signals that wait for the end of the chunk.
+"""What the host loop shows and listens to: progress, as a line and for hooks, and signals that wait for the end of a chunk.
 
 Both live outside traced code: nothing is called back from a compiled loop.
 """
@@ -9,12 +9,25 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from jaxbandit.sweeps.forecast import Forecast
 from jaxbandit.xla.programs import PROGRAMS
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a sweep stands, for ``on_chunk``."""
+
+    episodes: int
+    """Episodes played, of all lanes together."""
+    total: int
+    """Episodes to play."""
+    dataset: Callable[[], Any]
+    """dataset() -> the Dataset so far; nan where nothing has come yet."""
 
 
 class Display:

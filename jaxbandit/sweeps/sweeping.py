@@ -19,27 +19,23 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import jax
-import numpy as np
 
-from jaxbandit import checks, distributed
+from jaxbandit import checks
 from jaxbandit.learner import Learner
-from jaxbandit.mdp import MDP, validate
+from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric, check_metrics, dims_of
-from jaxbandit.record import Grid, linear
-from jaxbandit.sweeps.axes import (
-    LearnerGrid,
-    expand_instances,
-    expand_learners,
-    shape_of,
-)
-from jaxbandit.sweeps.checkpoint import Saved, Store
+from jaxbandit.record import Recording, linear
+from jaxbandit.sweeps.checkpoint import Saved
 from jaxbandit.sweeps.dataset import AXES, make_dataset
+from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.groups import choose_devices, make_groups, most_workers
 from jaxbandit.sweeps.identity import bits_of, identity, programs_of
-from jaxbandit.sweeps.loop import Settings, make_tile_runner, run_tiles
+from jaxbandit.sweeps.loop import Settings, run_watched
 from jaxbandit.sweeps.merging import seeds_of
+from jaxbandit.sweeps.parameters import LearnerGrid, expand_learners
 from jaxbandit.sweeps.processes import (
     assign,
     begun_episodes,
@@ -48,13 +44,89 @@ from jaxbandit.sweeps.processes import (
     open_store,
     take_stock,
 )
-from jaxbandit.sweeps.progress import Display, Interruption, tell
-from jaxbandit.sweeps.tiles import Demand, Group, Plan, Tile, lanes_of
+from jaxbandit.sweeps.progress import Progress
+from jaxbandit.sweeps.tiles import Plan, lanes_of
 
 if TYPE_CHECKING:
     import xarray
 
-ENGINES = ("auto", "episodes", "blocks")
+
+@overload
+def sweep(
+    learners: Mapping[str, Learner | LearnerGrid],
+    instances: Mapping[str, MDP | Iterable[MDP]],
+    num_episodes: int,
+    num_seeds: int = ...,
+    seed: int = ...,
+    engine: str = ...,
+    record: Recording = ...,
+    chunk_size: int | None = ...,
+    max_lanes: int | None = ...,
+    checkpoint: str | os.PathLike[str] | None = ...,
+    progress: bool | str = ...,
+    *,
+    max_bytes: int | None = ...,
+    devices: int | Iterable[Any] | None = ...,
+    checkpoint_seconds: float = ...,
+    resume: bool = ...,
+    allow_other_bits: bool = ...,
+    metrics: Mapping[str, Metric] | None = ...,
+    on_chunk: Callable[[Progress], None] | None = ...,
+    shard: tuple[int, int] | None = ...,
+    dry_run: Literal[False] = ...,
+) -> xarray.Dataset: ...
+
+
+@overload
+def sweep(
+    learners: Mapping[str, Learner | LearnerGrid],
+    instances: Mapping[str, MDP | Iterable[MDP]],
+    num_episodes: int,
+    num_seeds: int = ...,
+    seed: int = ...,
+    engine: str = ...,
+    record: Recording = ...,
+    chunk_size: int | None = ...,
+    max_lanes: int | None = ...,
+    checkpoint: str | os.PathLike[str] | None = ...,
+    progress: bool | str = ...,
+    *,
+    max_bytes: int | None = ...,
+    devices: int | Iterable[Any] | None = ...,
+    checkpoint_seconds: float = ...,
+    resume: bool = ...,
+    allow_other_bits: bool = ...,
+    metrics: Mapping[str, Metric] | None = ...,
+    on_chunk: Callable[[Progress], None] | None = ...,
+    shard: tuple[int, int] | None = ...,
+    dry_run: Literal[True],
+) -> Plan: ...
+
+
+@overload
+def sweep(
+    learners: Mapping[str, Learner | LearnerGrid],
+    instances: Mapping[str, MDP | Iterable[MDP]],
+    num_episodes: int,
+    num_seeds: int = ...,
+    seed: int = ...,
+    engine: str = ...,
+    record: Recording = ...,
+    chunk_size: int | None = ...,
+    max_lanes: int | None = ...,
+    checkpoint: str | os.PathLike[str] | None = ...,
+    progress: bool | str = ...,
+    *,
+    max_bytes: int | None = ...,
+    devices: int | Iterable[Any] | None = ...,
+    checkpoint_seconds: float = ...,
+    resume: bool = ...,
+    allow_other_bits: bool = ...,
+    metrics: Mapping[str, Metric] | None = ...,
+    on_chunk: Callable[[Progress], None] | None = ...,
+    shard: tuple[int, int] | None = ...,
+    dry_run: bool,
+) -> xarray.Dataset | Plan: ...
 
 
 def sweep(
@@ -64,7 +136,7 @@ def sweep(
     num_seeds: int = 32,
     seed: int = 0,
     engine: str = "auto",
-    record: Grid = linear(200),  # noqa: B008  (a frozen value)
+    record: Recording = linear(200),  # noqa: B008  (a frozen value)
     chunk_size: int | None = None,
     max_lanes: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -140,8 +212,8 @@ def sweep(
         raise ValueError(f"checkpoint_seconds: {checkpoint_seconds!r}; accepted: 0 or more")
     if progress not in (True, False, "always"):
         raise ValueError(f'progress: {progress!r}; accepted: True, False, "always"')
-    if not isinstance(record, Grid):
-        raise TypeError(f"record: {record!r}; accepted: a grid (jb.record.linear, log or explicit)")
+    if not isinstance(record, Recording):
+        raise TypeError(f"record: {record!r}; accepted: jb.record.linear, log or explicit")
     points = record.points(total)
     measured = check_metrics(metrics, taken=AXES)
     seeds = list(range(count)) if shard is None else seeds_of(shard, count)
@@ -162,7 +234,7 @@ def sweep(
     )
     groups = make_groups(grids, mdps, engine, settings)
     settings = dataclasses.replace(
-        settings, workers=_most_workers(groups, settings, max_lanes, max_bytes)
+        settings, workers=most_workers(groups, settings, max_lanes, max_bytes)
     )
     config = identity(grids, mdps, groups, settings, record)
     bits, programs = bits_of(settings.devices[0]), programs_of(grids)
@@ -214,7 +286,7 @@ def sweep(
     done = total * sum(len(lanes_of(found.header)) for found in known)
     begun = begun_episodes(held, mine)
     everything = exchange(
-        known + _run(settings, groups, mine, store, progress, told, done=done, begun=begun)
+        known + run_watched(settings, groups, mine, store, progress, told, done=done, begun=begun)
     )
     if store is not None:
         forget_stale(store, everything)
@@ -222,146 +294,7 @@ def sweep(
     return dataset(everything)
 
 
-@dataclasses.dataclass(frozen=True)
-class Progress:
-    """Where a sweep stands, for ``on_chunk``."""
-
-    episodes: int
-    """Episodes played, of all lanes together."""
-    total: int
-    """Episodes to play."""
-    dataset: Callable[[], Any]
-    """dataset() -> the Dataset so far; nan where nothing has come yet."""
-
-
 def _metric_axes(metric: Metric) -> tuple[str, ...] | None:
     """The dimensions of a metric beyond those of a lane, if its axes have names."""
     names = dims_of(metric)
     return None if names is None else ("episode", *names)
-
-
-def make_groups(
-    grids: Mapping[str, LearnerGrid], mdps: Mapping[str, MDP], engine: str, settings: Settings
-) -> list[Group]:
-    """Programs x shapes of instances, with the engine of each and an estimate of its memory."""
-    if engine not in ENGINES:
-        raise ValueError(f"engine: {engine!r}; accepted: {', '.join(ENGINES)}")
-    shapes: dict[Any, dict[str, MDP]] = {}
-    for name, mdp in mdps.items():
-        try:
-            validate(mdp)
-        except ValueError as error:
-            raise ValueError(f"instances[{name!r}]: {error}") from error
-        shapes.setdefault(shape_of(mdp), {})[name] = mdp
-    programs: dict[Any, dict[str, LearnerGrid]] = {}
-    for name, points in grids.items():
-        learner = points.learner
-        if engine == "blocks" and learner.blocks is None:
-            raise ValueError(
-                f"engine: 'blocks' for learners[{name!r}] ({learner.name}), which has no block form; "
-                "accepted: 'auto' or 'episodes'"
-            )
-        for members in shapes.values():
-            first = next(iter(members))
-            if "rank" in learner.needs and members[first].rank is None:
-                raise ValueError(
-                    f"instances[{first!r}] has no order of actions (rank), which learners[{name!r}] "
-                    f"({learner.name}) needs; "
-                    "accepted: ordered instances, such as prophet, posted-pricing and knapsack"
-                )
-        chosen = (
-            engine if engine != "auto" else ("episodes" if learner.blocks is None else "blocks")
-        )
-        leaves = [(key, np.shape(values)[1:]) for key, values in sorted(learner.params.items())]
-        programs.setdefault((chosen, learner.rules, tuple(leaves)), {})[name] = points
-    return [
-        Group(same, chosen, alike, partial(_ask, settings))
-        for (chosen, *_), same in programs.items()
-        for members in shapes.values()
-        for alike in by_size(chosen, members)
-    ]
-
-
-def by_size(engine: str, instances: dict[str, MDP]) -> list[dict[str, MDP]]:
-    """Instances of one shape, apart where the engine's tables of them differ in size."""
-    from jaxbandit.engines import table_sizes
-
-    found: dict[Any, dict[str, MDP]] = {}
-    for name, mdp in instances.items():
-        found.setdefault(table_sizes(engine, mdp), {})[name] = mdp
-    return list(found.values())
-
-
-def _ask(settings: Settings, group: Group) -> Demand:
-    """What the engine says of one lane of a group."""
-    runner = make_tile_runner(settings, group, [(*group.cells[0], 0)])
-    return Demand(runner.width, runner.bytes_per_lane + 16 * len(settings.points))
-
-
-def _most_workers(
-    groups: list[Group], settings: Settings, max_lanes: int | None, max_bytes: int | None
-) -> int:
-    """How many tiles may run at once."""
-    most = settings.workers
-    if max_lanes is not None:
-        most = min(most, *(max_lanes // group.demand.width for group in groups))
-    if max_bytes is not None:
-        demands = [group.demand for group in groups]
-        most = min(most, *(max_bytes // (d.width * d.bytes_per_lane) for d in demands))
-    return max(1, most)
-
-
-def _run(
-    settings: Settings,
-    groups: list[Group],
-    tiles: list[Tile],
-    store: Store | None,
-    progress: bool | str,
-    on_chunk: Callable[[dict[int, Saved]], None] | None,
-    **already: int,
-) -> list[Saved]:
-    if not tiles:
-        tell(progress, "all runs are in the checkpoint: nothing is left to run")
-        return []
-    display = Display(
-        tiles,
-        settings.num_episodes,
-        progress if distributed.is_main() else False,
-        workers=settings.workers,
-        programs={number: group.title for number, group in enumerate(groups)},
-        **already,
-    )
-    with display, Interruption() as interruption:
-        try:
-            return run_tiles(settings, groups, tiles, store, display, interruption, on_chunk)
-        except BaseException:
-            if store is not None:
-                store.close()
-            raise
-
-
-def choose_devices(devices: int | Iterable[Any] | None) -> tuple[list[Any], int]:
-    """The devices of a sweep and how many tiles run on them at once.
-
-    A program runs on one device. On a CPU a device is the whole processor, so there as many tiles run as it has cores.
-    """
-    local = jax.local_devices()
-    cpu = local[0].platform == "cpu"
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    most = max(cores, len(local)) if cpu else len(local)
-    if devices is None:
-        return local, most
-    if isinstance(devices, bool) or not isinstance(devices, int | Iterable):
-        raise ValueError(f"devices: {devices!r}; accepted: a number, jax devices, or None for all")
-    if isinstance(devices, int):
-        if not 1 <= devices <= most:
-            raise ValueError(
-                f"devices: {devices}; accepted: 1..{most}, the {'cores' if cpu else 'devices'} of this machine"
-            )
-        return local[:devices], devices
-    chosen = list(devices)
-    if not chosen:
-        raise ValueError("devices: []; accepted: at least one device")
-    return chosen, len(chosen)

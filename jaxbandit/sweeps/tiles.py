@@ -17,7 +17,7 @@ from typing import Any
 
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
-from jaxbandit.sweeps.axes import LearnerGrid
+from jaxbandit.sweeps.parameters import LearnerGrid
 
 Cell = tuple[str, str, int]
 """(learner name, instance name, index of the parameter point)."""

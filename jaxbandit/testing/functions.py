@@ -37,7 +37,7 @@ LONG = 2000
 
 
 def check_declarations(notes: Notes, learner: Learner, other: Learner) -> None:
-    """The fields of the record, and that other parameter values are the same program."""
+    """The fields of the learner, and that other parameter values are the same program."""
     try:
         check_contract(learner)
     except (ValueError, TypeError) as error:

@@ -7,7 +7,8 @@ from jaxbandit.experiments import claims_map
 from synthetic_sweep import clipped_texts
 
 from jaxbandit.experiment.contract import Options
-from jaxbandit.sweeps.axes import expand_instances, expand_learners
+from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.parameters import expand_learners
 
 
 def make_up(arguments, level):

@@ -14,7 +14,8 @@ import jaxbandit as jb
 from jaxbandit.experiment import catalogue, load_experiment
 from jaxbandit.experiment.contract import Experiment, Options
 from jaxbandit.experiment.driver import check_folder, for_terminal, join, run
-from jaxbandit.sweeps.axes import expand_instances, expand_learners
+from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.parameters import expand_learners
 
 POINTS = 12
 LEVELS = {"ExpRef": 3.0, "OrderedExpRef": 2.0, "UCB-VI": 1.0}

@@ -10,7 +10,8 @@ from synthetic_sweep import clipped_texts, texts
 from jaxbandit.experiment import load_experiment
 from jaxbandit.experiment.contract import Options
 from jaxbandit.feedback import check_kind
-from jaxbandit.sweeps.axes import expand_instances, expand_learners
+from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.parameters import expand_learners
 
 LEVELS = {"uniform": 100.0, "oracle": 0.0}
 

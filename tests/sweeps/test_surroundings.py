@@ -12,7 +12,7 @@ from sweep_program import SIZES, configuration
 
 import jaxbandit as jb
 from jaxbandit.sweeps import loop as running
-from jaxbandit.sweeps.sweeping import choose_devices
+from jaxbandit.sweeps.groups import choose_devices
 from jaxbandit.xla.programs import PROGRAMS
 
 PROGRAM = pathlib.Path(__file__).parent.parent / "sweep_program.py"

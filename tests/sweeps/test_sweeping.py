@@ -200,7 +200,7 @@ def unordered():
             ValueError,
             "instances: name ''; accepted: a non-empty string",
         ),
-        ({"record": [1, 2]}, TypeError, r"record: \[1, 2\]; accepted: a grid"),
+        ({"record": [1, 2]}, TypeError, r"record: \[1, 2\]; accepted: jb.record"),
         (
             {"record": jb.record.explicit([10**6])},
             ValueError,
@@ -251,3 +251,10 @@ def test_family_draws_do_not_depend_on_the_count():
     many = jb.family("prophet-random", count=4, key=jax.random.key(7), **SIZES)
     np.testing.assert_array_equal(few.prob, many.prob[:2])
     assert not np.array_equal(many.prob[0], many.prob[1])
+
+
+def test_seeds_outside_32_bits_are_refused():
+    mdp = jb.make_instance("prophet-uniform", **SIZES)
+    for seed in (2**32, -1):
+        with pytest.raises(ValueError, match=f"seed: {seed}; accepted: a whole number"):
+            jb.sweep({"U": jb.make_learner("uniform")}, {"I": mdp}, 10, 1, seed=seed)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxbandit as jb
-from jaxbandit.sweeps.axes import expand_learners
+from jaxbandit.sweeps.parameters import expand_learners
 from jaxbandit.sweeps.tiles import Demand, Group, Plan, Tile, format_bytes, lanes_of, make_tiles
 
 

@@ -28,7 +28,7 @@ BLOCKS = 32
 """Blocks (stages of a phase) that one call plays at most."""
 
 
-class World(NamedTuple):
+class BlockWorld(NamedTuple):
     """What the engine knows of the MDPs of L lanes."""
 
     outcomes: Outcomes
@@ -40,7 +40,7 @@ class World(NamedTuple):
     """float64 [L]: the optimal value."""
 
 
-class Progress(NamedTuple):
+class Standing(NamedTuple):
     """Where each lane stands; leaves [L, ...]."""
 
     state: Any
@@ -53,7 +53,7 @@ class Progress(NamedTuple):
     """bool: the next block is none that may be played; the lane stays before it."""
 
 
-class Record(NamedTuple):
+class PlayedArms(NamedTuple):
     """The arms that were played: [BLOCKS, L, B], blocks in order."""
 
     begin: Array
@@ -92,7 +92,7 @@ def arm_regrets(gap: Array, transition: Array, start: Array, blocks: Blocks) -> 
     return before + jnp.sum(blocks.rows * value[None], axis=(1, 2))
 
 
-def regrets(world: World, blocks: Blocks) -> jax.Array:
+def regrets(world: BlockWorld, blocks: Blocks) -> jax.Array:
     """`arm_regrets` of all lanes, [L, B]."""
     return jax.vmap(arm_regrets)(world.gap, world.transition, world.outcomes.start, blocks)
 
@@ -112,23 +112,23 @@ def next_blocks(form: Any, constants: Any, state: Any) -> Blocks:
 def advance(
     form: Any,
     feedback: str,
-    world: World,
+    world: BlockWorld,
     constants: Any,
     keys: tuple[Array, Array],
     num_episodes: Array,
     limit: Array,
-    progress: Progress,
-) -> tuple[Progress, Record, Array]:
-    """At most ``limit`` blocks (BLOCKS or fewer) in every lane: progress, what was played, and how many blocks.
+    standing: Standing,
+) -> tuple[Standing, PlayedArms, Array]:
+    """At most ``limit`` blocks (BLOCKS or fewer) in every lane: standing, what was played, and how many blocks.
 
     Lanes that have played T episodes stay as they are, and so do those whose next block is wrong.
     """
-    shapes = jax.eval_shape(jax.vmap(form.next_block), progress.state, constants)
+    shapes = jax.eval_shape(jax.vmap(form.next_block), standing.state, constants)
     counted = shapes.episodes.dtype  # the learner gets back the type of number that it gave
-    empty = jnp.zeros((BLOCKS, progress.played.size, shapes.episodes.shape[1]))
+    empty = jnp.zeros((BLOCKS, standing.played.size, shapes.episodes.shape[1]))
 
     def one(carry):
-        count, p, record = carry
+        count, p, arms = carry
         blocks = next_blocks(form, constants, p.state)
         unfinished = (p.played < num_episodes) & ~p.wrong
         wrong = p.wrong | (unfinished & ~jax.vmap(sound)(blocks))
@@ -139,12 +139,12 @@ def advance(
             episodes=jnp.where(playing[:, None], blocks.episodes, 0),
         )
         begin = _begin(p.played, blocks.episodes, num_episodes)
-        played = Record(
+        played = PlayedArms(
             begin=begin,
             length=jnp.minimum(num_episodes - begin, blocks.episodes),
             regret=regrets(world, blocks),
         )
-        record = jax.tree.map(lambda all_, now: all_.at[count].set(now), record, played)
+        arms = jax.tree.map(lambda all_, now: all_.at[count].set(now), arms, played)
         left = num_episodes - p.played
         # A block that T cuts short is never absorbed, so its sums are not needed.
         whole = playing & (jnp.sum(blocks.episodes, -1) <= left)
@@ -158,22 +158,22 @@ def advance(
         state = jax.vmap(form.absorb)(p.state, given, totals, constants)
         return (
             count + 1,
-            Progress(
+            Standing(
                 state=jax.tree.map(lambda new, old: _choose(whole, new, old), state, p.state),
                 played=p.played + jnp.minimum(jnp.sum(blocks.episodes, -1), left),
                 block=p.block + playing.astype(jnp.uint32),
                 wrong=wrong,
             ),
-            record,
+            arms,
         )
 
     def going_on(carry):
         count, p, _ = carry
         return (count < limit) & jnp.any((p.played < num_episodes) & ~p.wrong)
 
-    first = (jnp.int32(0), progress, Record(empty, empty, empty))
-    count, progress, record = jax.lax.while_loop(going_on, one, first)
-    return progress, record, count
+    first = (jnp.int32(0), standing, PlayedArms(empty, empty, empty))
+    count, standing, arms = jax.lax.while_loop(going_on, one, first)
+    return standing, arms, count
 
 
 def _begin(played: Array, episodes: Array, num_episodes: Array) -> jax.Array:

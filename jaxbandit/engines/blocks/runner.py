@@ -15,7 +15,7 @@ from jaxbandit.engines.blocks.checks import check_shapes, complaint
 from jaxbandit.engines.blocks.curve import extend
 from jaxbandit.engines.blocks.outcomes import block_sizes, merge_outcomes
 from jaxbandit.engines.measuring import blank
-from jaxbandit.engines.runner import Carry, Runner, Tile, one_hot_actions
+from jaxbandit.engines.runner import Carry, Runner, TileArrays, one_hot_actions
 from jaxbandit.engines.tables import exact_tables, optimal_value
 from jaxbandit.learner import normalised
 from jaxbandit.mdp import MDP
@@ -89,13 +89,13 @@ class BlockRunner(Runner):
             + 8 * arms * (2 * states + 16)
         )
 
-    def prepare(self, tile: Tile) -> tuple[loop.World, Any, Any, Any]:
+    def prepare(self, tile: TileArrays) -> tuple[loop.BlockWorld, Any, Any, Any]:
         """What the lanes of a tile are given: the world, the learner's constants and first states, and key words."""
         if id(tile) not in self._prepared:
             lanes = [_of_lane(tile.mdps, lane) for lane in range(self.width)]
             known = [merge_outcomes(mdp) for mdp in lanes]
             exact = [exact_tables(mdp) for mdp in lanes]
-            world = loop.World(
+            world = loop.BlockWorld(
                 outcomes=jax.tree.map(lambda *x: np.stack(x), *known),
                 gap=np.stack([gap for gap, _ in exact]),
                 transition=np.stack([transition for _, transition in exact]),
@@ -112,7 +112,7 @@ class BlockRunner(Runner):
             self._prepared[id(tile)] = (kept[0], kept[1], first, kept[2])
         return self._prepared[id(tile)]
 
-    def start_tile(self, tile: Tile) -> Carry:
+    def start_tile(self, tile: TileArrays) -> Carry:
         """The carry of a tile before the first episode; lanes that are padding have nothing left to play."""
         _, _, first, _ = self.prepare(tile)
         self.check_reports(self.form.report, first)
@@ -128,7 +128,7 @@ class BlockRunner(Runner):
             "curve": np.zeros((self.width, self.points.size)),
         }
 
-    def step_tile(self, tile: Tile, carry: Carry) -> Carry:
+    def step_tile(self, tile: TileArrays, carry: Carry) -> Carry:
         """At most ``chunk_size`` blocks in every lane."""
         left = self.chunk_size or loop.BLOCKS
         most = 1 if self.metrics else loop.BLOCKS  # the state is looked at after every block
@@ -137,10 +137,10 @@ class BlockRunner(Runner):
             left -= most
         return carry
 
-    def program(self, tile: Tile, carry: Carry, limit: int) -> tuple[Callable, tuple]:
+    def program(self, tile: TileArrays, carry: Carry, limit: int) -> tuple[Callable, tuple]:
         """The function that plays at most ``limit`` blocks of a tile, and its arguments."""
         world, constants, _, words = self.prepare(tile)
-        progress = loop.Progress(
+        standing = loop.Standing(
             state=carry["state"],
             played=carry["played"],
             block=carry["block"],
@@ -148,30 +148,30 @@ class BlockRunner(Runner):
         )
         numbers = np.float64(self.num_episodes), np.int32(limit)
         function = partial(loop.advance, self.form, self.rules.feedback)
-        return function, (world, constants, words, *numbers, progress)
+        return function, (world, constants, words, *numbers, standing)
 
-    def _call(self, tile: Tile, carry: Carry, limit: int) -> Carry:
+    def _call(self, tile: TileArrays, carry: Carry, limit: int) -> Carry:
         function, args = self.program(tile, carry, limit)
         with x64():
             name = ("blocks", self.form, self.rules.feedback)
-            progress, record, count = self.execute(name, function, args, tile.device)
-            if np.any(progress.wrong):
-                raise self._complaint(tile, progress)
-        played = (np.asarray(x)[: int(count)] for x in record)
+            standing, arms, count = self.execute(name, function, args, tile.device)
+            if np.any(standing.wrong):
+                raise self._complaint(tile, standing)
+        played = (np.asarray(x)[: int(count)] for x in arms)
         curve, total = extend(carry["curve"], carry["total"], self.points, *played)
-        state = jax.tree.map(np.asarray, progress.state)
+        state = jax.tree.map(np.asarray, standing.state)
         measured = self._measure(tile, state)
         return {
-            "metrics": self._recorded(carry, np.asarray(progress.played), measured),
+            "metrics": self._recorded(carry, np.asarray(standing.played), measured),
             "measured": measured,
             "state": state,
-            "played": np.asarray(progress.played),
-            "block": np.asarray(progress.block),
+            "played": np.asarray(standing.played),
+            "block": np.asarray(standing.block),
             "total": total,
             "curve": curve,
         }
 
-    def _measure(self, tile: Tile, state: Any) -> dict[str, np.ndarray]:
+    def _measure(self, tile: TileArrays, state: Any) -> dict[str, np.ndarray]:
         """The metrics of a state."""
         if not self.metrics:
             return {}
@@ -199,7 +199,7 @@ class BlockRunner(Runner):
         ahead = self.points[None] > carry["played"][:, None]
         return np.where(ahead, np.nan, carry["curve"])
 
-    def _next_policies(self, tile: Tile, state: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _next_policies(self, tile: TileArrays, state: Any) -> tuple[np.ndarray, np.ndarray]:
         """The policies that would be played next, [W, H, k+1, A], and their regrets [W]."""
         blocks, regret = self._next(tile, state)
         lanes = np.arange(self.width)
@@ -208,14 +208,14 @@ class BlockRunner(Runner):
         policy[lanes, blocks.stage] = blocks.rows[lanes, arm]
         return policy, regret[lanes, arm]
 
-    def _complaint(self, tile: Tile, progress: loop.Progress) -> Exception:
+    def _complaint(self, tile: TileArrays, standing: loop.Standing) -> Exception:
         """What is wrong with the first wrong block."""
-        blocks, _ = self._next(tile, progress.state)
-        lane = int(np.argmax(progress.wrong))
-        played, block = int(progress.played[lane]), int(progress.block[lane]) + 1
+        blocks, _ = self._next(tile, standing.state)
+        lane = int(np.argmax(standing.wrong))
+        played, block = int(standing.played[lane]), int(standing.block[lane]) + 1
         return complaint(self.name, played, block, _of_lane(blocks, lane))
 
-    def _next(self, tile: Tile, state: Any) -> Any:
+    def _next(self, tile: TileArrays, state: Any) -> Any:
         """The next blocks of the lanes and the regrets of their arms, numpy leaves [W, ...]."""
         world, constants, _, _ = self.prepare(tile)
         with x64():
@@ -231,7 +231,7 @@ class BlockRunner(Runner):
         """Episodes finished in every lane of a tile."""
         return int(np.min(carry["played"]))
 
-    def tile_result(self, tile: Tile, carry: Carry) -> dict[str, np.ndarray]:
+    def tile_result(self, tile: TileArrays, carry: Carry) -> dict[str, np.ndarray]:
         """Curves and diagnostics, leaves [W, ...]; what is not yet played has cost nothing."""
         policy, regret = self._next_policies(tile, carry["state"])
         ahead = self.points[None] > carry["played"][:, None]

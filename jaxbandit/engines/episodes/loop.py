@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jaxbandit.engines.episodes.policies import PolicyForm
 from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regret
 from jaxbandit.engines.episodes.simulation import Sizes, simulate
-from jaxbandit.engines.episodes.world import World
+from jaxbandit.engines.episodes.world import EpisodeWorld
 from jaxbandit.feedback import observe
 from jaxbandit.learner import Learner
 from jaxbandit.types import Array
@@ -36,7 +36,7 @@ STRETCH = 32
 class Lanes(NamedTuple):
     """What a tile's lanes are, whatever the episode."""
 
-    world: World
+    world: EpisodeWorld
     keys: tuple[Array, Array]
     """uint32 [W] each: the words of the lanes' keys."""
     constants: Any

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandit.engines.episodes.policies import TOLERANCE
-from jaxbandit.engines.episodes.world import World
+from jaxbandit.engines.episodes.world import EpisodeWorld
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
 
 
-def deterministic_regret(world: World, policies: Array) -> jax.Array:
+def deterministic_regret(world: EpisodeWorld, policies: Array) -> jax.Array:
     """Of policies int [H, k+1, E, W], as float32 [E, W]."""
     width, num_actions = world.gap.shape[1:3]
 
@@ -38,7 +38,7 @@ def deterministic_regret(world: World, policies: Array) -> jax.Array:
     return _from_start(world, tail)
 
 
-def randomised_regret(world: World, policy: Array) -> jax.Array:
+def randomised_regret(world: EpisodeWorld, policy: Array) -> jax.Array:
     """Of a randomised policy float [H, k+1, A, W], as float32 [W]."""
     width, num_actions = world.gap.shape[1:3]
 
@@ -63,7 +63,7 @@ def randomised_regret(world: World, policy: Array) -> jax.Array:
     return _from_start(world, tail[:, None])[0]
 
 
-def _from_start(world: World, tail: Array) -> jax.Array:
+def _from_start(world: EpisodeWorld, tail: Array) -> jax.Array:
     """tail[start - 1] for tail [k, E, W]: float32 [E, W]."""
     value, wrong = tail[0], jnp.isnan(tail[0])
     for level in range(1, tail.shape[0]):

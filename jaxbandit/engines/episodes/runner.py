@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.engines.beginnings import to_32_bits
 from jaxbandit.engines.episodes import loop
 from jaxbandit.engines.episodes.policies import explain
-from jaxbandit.engines.episodes.world import MOST_OUTCOMES, make_world
+from jaxbandit.engines.episodes.world import MOST_OUTCOMES, make_episode_world
 from jaxbandit.engines.measuring import blank
-from jaxbandit.engines.runner import Carry, Runner, Tile, one_hot_actions, to_32_bits
+from jaxbandit.engines.runner import Carry, Runner, TileArrays, one_hot_actions
 from jaxbandit.xla.compat import x64
 
 MOST_EPISODES = 2**31 - 1
@@ -56,7 +57,7 @@ class EpisodeRunner(Runner):
             tables + 3 * size + 16 * self.platform.chunk + loop.STRETCH * H * (8 + 4 * (k + 1) * A)
         )
 
-    def _beginnings(self, tile: Tile) -> tuple[Any, Any]:
+    def _beginnings(self, tile: TileArrays) -> tuple[Any, Any]:
         constants, state = to_32_bits(self.name, self.beginnings(tile, self.rules))
         if self.rules.lanes_last:
             constants, state = jax.tree.map(
@@ -64,17 +65,17 @@ class EpisodeRunner(Runner):
             )
         return constants, state
 
-    def lanes(self, tile: Tile) -> loop.Lanes:
+    def lanes(self, tile: TileArrays) -> loop.Lanes:
         """What the lanes of a tile are, on its device."""
         if id(tile) not in self._lanes:
             constants, _ = self._beginnings(tile)
             keys = (tile.keys[:, 0], tile.keys[:, 1])
-            found = loop.Lanes(make_world(tile.mdps), keys, constants)
+            found = loop.Lanes(make_episode_world(tile.mdps), keys, constants)
             with x64(False):
                 self._lanes[id(tile)] = jax.device_put(found, tile.device)
         return self._lanes[id(tile)]
 
-    def start_tile(self, tile: Tile) -> Carry:
+    def start_tile(self, tile: TileArrays) -> Carry:
         """The carry before the first episode."""
         _, state = self._beginnings(tile)
         self.check_reports(self.rules.report, state, self.axis)
@@ -88,7 +89,7 @@ class EpisodeRunner(Runner):
             "metrics": blank(self._measure(tile, state, policy), self.points.size),
         }
 
-    def step_tile(self, tile: Tile, carry: Carry) -> Carry:
+    def step_tile(self, tile: TileArrays, carry: Carry) -> Carry:
         """At most ``chunk_size`` episodes, in calls of a fixed shape."""
         most = self.chunk_size or self.platform.chunk
         until = min(int(carry["episode"]) + most, self.num_episodes)
@@ -100,7 +101,7 @@ class EpisodeRunner(Runner):
             carry = self._call(tile, carry, count)
         return carry
 
-    def _call(self, tile: Tile, carry: Carry, count: int) -> Carry:
+    def _call(self, tile: TileArrays, carry: Carry, count: int) -> Carry:
         done = int(carry["episode"])
         state, regrets, policy, _ = self._play(tile, carry["state"], done, count)
         # Strictly in order, so that the sums do not depend on the calls.
@@ -122,7 +123,7 @@ class EpisodeRunner(Runner):
             "metrics": metrics,
         }
 
-    def _measure(self, tile: Tile, state: Any, policy: np.ndarray) -> dict[str, np.ndarray]:
+    def _measure(self, tile: TileArrays, state: Any, policy: np.ndarray) -> dict[str, np.ndarray]:
         if not self.metrics:
             return {}
         with x64(False):
@@ -133,7 +134,7 @@ class EpisodeRunner(Runner):
         """The curves so far."""
         return carry["curve"]
 
-    def _play(self, tile: Tile, state: Any, done: int, count: int) -> tuple[Any, ...]:
+    def _play(self, tile: TileArrays, state: Any, done: int, count: int) -> tuple[Any, ...]:
         """``count`` episodes: the state, their regrets [count, W], the next policies (lanes first), their regrets.
 
         What is no policy has the regret nan: it stops the run.
@@ -160,7 +161,7 @@ class EpisodeRunner(Runner):
         """Episodes finished in every lane."""
         return int(carry["episode"])
 
-    def tile_result(self, tile: Tile, carry: Carry) -> dict[str, np.ndarray]:
+    def tile_result(self, tile: TileArrays, carry: Carry) -> dict[str, np.ndarray]:
         """Curves and diagnostics."""
         done = int(carry["episode"])
         _, _, policy, gap = self._play(tile, carry["state"], done, 0)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines.episodes.world import MOST_LEVELS, World
+from jaxbandit.engines.episodes.world import MOST_LEVELS, EpisodeWorld
 from jaxbandit.feedback import Trajectory
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
@@ -35,7 +35,7 @@ class Sizes(NamedTuple):
     num_outcomes: int
 
 
-def simulate(sizes: Sizes, world: World, policy: Array, words: Array) -> Trajectory:
+def simulate(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> Trajectory:
     """One episode in every lane, from words [H, W] (a randomised policy's actions take another H of them)."""
     H, k = sizes[:2]
     if not jnp.issubdtype(policy.dtype, jnp.integer):
@@ -61,7 +61,7 @@ def simulate(sizes: Sizes, world: World, policy: Array, words: Array) -> Traject
     )
 
 
-def _cut_chain(sizes: Sizes, world: World, policy: Array, words: Array) -> jax.Array:
+def _cut_chain(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> jax.Array:
     """The levels int32 [H, W] of the path."""
     H, k = sizes[:2]
     parts = _parts(sizes)
@@ -154,7 +154,7 @@ def _column(words: Array, num_outcomes: int) -> tuple[jax.Array, jax.Array]:
     return (place >> jnp.uint32(24)).astype(jnp.int32), place & jnp.uint32(0xFFFFFF)
 
 
-def _chain(sizes: Sizes, world: World, policy: Array, words: Array) -> jax.Array:
+def _chain(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> jax.Array:
     """The levels int32 [H, W] of the path, stage by stage; policy [H, k+1, W]."""
     parts = _parts(sizes)
 

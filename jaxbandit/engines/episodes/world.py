@@ -7,16 +7,16 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxbandit.engines.tables import exact_tables, label, normalised_prob, once_per_instance
+from jaxbandit.engines.tables import exact_tables, fingerprint, normalised_prob, once_per_instance
 from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
 
 MOST_OUTCOMES = 256
 MOST_LEVELS = 16
-"""Levels, level 0 among them, that a word of `World.route` can name."""
+"""Levels, level 0 among them, that a word of `EpisodeWorld.route` can name."""
 
 
-class World(NamedTuple):
+class EpisodeWorld(NamedTuple):
     """What the engine knows of the MDPs of W lanes."""
 
     alias: Array
@@ -49,14 +49,14 @@ class Tables(NamedTuple):
     transition: np.ndarray
 
 
-def make_world(mdps: MDP) -> World:
+def make_episode_world(mdps: MDP) -> EpisodeWorld:
     """The tables of MDPs stacked along a leading axis [W], numpy."""
     lanes, size, horizon = len(mdps.prob), mdps.prob[0].size, mdps.horizon
     each = [jax.tree.map(lambda x, lane=lane: x[lane], mdps) for lane in range(lanes)]
-    labels = [label(mdp) for mdp in each]
-    first = np.asarray([labels.index(one) for one in labels], np.int32)
+    fingerprints = [fingerprint(mdp) for mdp in each]
+    first = np.asarray([fingerprints.index(one) for one in fingerprints], np.int32)
     tables = [_tables(mdp) for mdp in each]
-    return World(
+    return EpisodeWorld(
         alias=np.concatenate([table.alias for table in tables]),
         route=np.concatenate([table.route for table in tables]),
         reward=np.concatenate([table.reward for table in tables]),
@@ -84,7 +84,7 @@ def _tables(mdp: MDP) -> Tables:
 
 
 def _routes(alias: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The words of `World.route`."""
+    """The words of `EpisodeWorld.route`."""
     other = np.take_along_axis(target, (alias & 255).astype(np.int64), axis=-1)
     sides = (target.astype(np.uint32) << 4) | other.astype(np.uint32)
     return (alias & ~np.uint32(255)) | (sides & 255)

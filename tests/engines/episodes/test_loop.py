@@ -11,7 +11,7 @@ from lanes_by_hand import general, sizes_of, stack
 
 import jaxbandit as jb
 from jaxbandit.engines.episodes import loop
-from jaxbandit.engines.episodes.world import make_world
+from jaxbandit.engines.episodes.world import make_episode_world
 from jaxbandit.learner import normalised
 from jaxbandit.testing.lanes import run_lanes
 from jaxbandit.xla.platforms import GPU, tracing_for
@@ -25,7 +25,7 @@ def test_episodes_have_keys_of_their_own_in_any_cut(platform):
     keys = jax.random.split(jax.random.key(2), 3)
     counts = jnp.asarray(learner.constants(jb.Problem(3, 2, 2, 40), {}))
     constants = jnp.broadcast_to(counts, (3, *counts.shape))
-    lanes = loop.Lanes(make_world(stack(mdp, mdp, mdp)), key_words(keys), constants)
+    lanes = loop.Lanes(make_episode_world(stack(mdp, mdp, mdp)), key_words(keys), constants)
     rules = normalised(learner.rules)
     chunk = functools.partial(loop.run_chunk, rules, sizes_of(mdp))
 

@@ -10,7 +10,7 @@ from lanes_by_hand import general, stack
 
 import jaxbandit as jb
 from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regret
-from jaxbandit.engines.episodes.world import make_world
+from jaxbandit.engines.episodes.world import make_episode_world
 from jaxbandit.xla.platforms import GPU, tracing_for
 
 EPISODES = 16
@@ -35,7 +35,7 @@ def compiled(function, *arguments, straight=False):
 def test_of_actions(straight):
     """Two MDPs that start at different levels; optimal policies have no regret at all."""
     mdps = pair()
-    world = make_world(stack(*mdps))
+    world = make_episode_world(stack(*mdps))
     choices = np.random.default_rng(0).integers(0, 2, (3, 3, EPISODES, 2)).astype(np.int32)
     ours = compiled(deterministic_regret, world, jnp.asarray(choices), straight=straight)
     assert ours.shape == (EPISODES, 2)
@@ -50,7 +50,7 @@ def test_of_actions(straight):
 @pytest.mark.parametrize("straight", [False, True])
 def test_of_probabilities(straight):
     mdps = pair()
-    world = make_world(stack(*mdps))
+    world = make_episode_world(stack(*mdps))
     mixed = np.random.default_rng(1).exponential(size=(3, 3, 2, 2)).astype(np.float32)
     mixed /= mixed.sum(2, keepdims=True)
     ours = compiled(randomised_regret, world, jnp.asarray(mixed), straight=straight)
@@ -64,7 +64,7 @@ def test_of_probabilities(straight):
 def test_actions_out_of_range_are_nan_wherever_they_are(action, straight):
     """Also at states that are never visited; level 0 does not matter. Neighbours keep their numbers."""
     mdp = pair()[0]
-    world = make_world(stack(mdp, mdp))
+    world = make_episode_world(stack(mdp, mdp))
     places = [(i, level) for i in range(3) for level in range(3)]
     policies = np.zeros((3, 3, len(places), 2), np.int8)
     for e, (i, level) in enumerate(places):
@@ -80,7 +80,7 @@ def test_actions_out_of_range_are_nan_wherever_they_are(action, straight):
 @pytest.mark.parametrize("row", [[0, 0], [1.5, -0.5], [2.5, 2.5], [np.nan, 1], [np.inf, 0]])
 def test_what_are_no_probabilities_is_nan(row):
     mdp = pair()[0]
-    world = make_world(stack(mdp, mdp))
+    world = make_episode_world(stack(mdp, mdp))
     for level in range(3):
         policy = np.full((3, 3, 2, 2), 0.5, np.float32)
         policy[2, level, :, 0] = row

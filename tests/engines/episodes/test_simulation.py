@@ -11,7 +11,7 @@ from scipy import stats
 
 import jaxbandit as jb
 from jaxbandit.engines.episodes import simulation
-from jaxbandit.engines.episodes.world import MOST_LEVELS, make_world
+from jaxbandit.engines.episodes.world import MOST_LEVELS, make_episode_world
 from jaxbandit.xla.platforms import GPU, tracing_for
 
 LANES = 20_000
@@ -160,9 +160,9 @@ def test_lanes_play_in_their_own_mdps():
     policy = some_policy(one, randomised=False)
     policy = jnp.asarray(np.repeat(policy[..., None], 5, axis=-1))
     words = jax.random.bits(jax.random.key(1), (3, 5), jnp.uint32)
-    together = simulate(sizes_of(one), make_world(stack(*which)), policy, words)
+    together = simulate(sizes_of(one), make_episode_world(stack(*which)), policy, words)
     for lane, mdp in enumerate(which):
         args = (policy[..., lane : lane + 1], words[:, lane : lane + 1])
-        alone = simulate(sizes_of(one), make_world(stack(mdp)), *args)
+        alone = simulate(sizes_of(one), make_episode_world(stack(mdp)), *args)
         for a, b in zip(together, alone, strict=True):
             np.testing.assert_array_equal(a[:, lane], b[:, 0])

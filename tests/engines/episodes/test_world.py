@@ -5,7 +5,7 @@ import numpy as np
 from lanes_by_hand import general, stack
 
 import jaxbandit as jb
-from jaxbandit.engines.episodes.world import MOST_OUTCOMES, alias_tables, make_world
+from jaxbandit.engines.episodes.world import MOST_OUTCOMES, alias_tables, make_episode_world
 
 
 def chances(table):
@@ -40,7 +40,7 @@ def test_alias_tables_stand_for_their_distributions():
 
 def test_routes_name_the_levels_of_both_sides():
     mdp = general()
-    world = make_world(stack(mdp))
+    world = make_episode_world(stack(mdp))
     target = np.asarray(mdp.next_level)
     alias, route = (x.reshape(target.shape) for x in (world.alias, world.route))
     np.testing.assert_array_equal(route >> 8, alias >> 8)
@@ -56,7 +56,7 @@ def test_equal_mdps_share_tables():
         )
         for seed in (1, 2)
     )
-    world = make_world(stack(one, other, one, other))
+    world = make_episode_world(stack(one, other, one, other))
     size = one.prob.size
     assert world.row.tolist() == [
         [0, size, 0, size],
@@ -67,7 +67,7 @@ def test_equal_mdps_share_tables():
 
 def test_gaps_and_transitions_are_those_of_planning():
     mdp = general()
-    world = make_world(stack(mdp, mdp))
+    world = make_episode_world(stack(mdp, mdp))
     gaps = np.asarray(jb.planning.gaps(mdp))[:, 1:]
     levels = np.eye(3)[np.asarray(mdp.next_level)]
     transition = np.sum(np.asarray(mdp.prob, np.float64)[..., None] * levels, axis=3)

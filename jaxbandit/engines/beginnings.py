@@ -1,0 +1,105 @@
+"""How runs begin: the constants and first states of the lanes of a tile.
+
+Constants are evaluated on the host, exactly, for each lane alone: they are what a program cannot change, so
+their digits must not depend on what XLA does with them. First states are computed in 64 bits by one program for
+all lanes; an engine that runs in 32 bits rounds their reals once and refuses whole numbers that do not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.engines.tables import optimal_policy
+from jaxbandit.learner import Problem, make_constants
+from jaxbandit.mdp import MDP
+from jaxbandit.types import Array
+
+
+def beginning(
+    rules: Any, needs: tuple[str, ...], mdps: MDP, params: dict[str, np.ndarray], num_episodes: int
+) -> tuple[Callable, tuple]:
+    """The function that makes the first states of W lanes, and its arguments; the last are the constants. Needs x64.
+
+    Args:
+        rules: a learner or a block form.
+        needs: what the learner asks for beyond sizes and T.
+        mdps: leaves [W, ...].
+        params: the learner's parameters, leaves [W, ...].
+        num_episodes: T.
+    """
+    rank = mdps.rank if "rank" in needs else None
+    best = optimal_policies(mdps) if "optimal_policy" in needs else None
+    sizes, width = (mdps.horizon, mdps.width, mdps.num_actions), len(mdps.prob)
+
+    def one(num_episodes, params, rank, best, constants):
+        return rules.init(Problem(*sizes, num_episodes, rank, best, constants), params)
+
+    def lanes(num_episodes, params, rank, best, constants):
+        each = (None if x is None else 0 for x in (rank, best))
+        axes = (None, {name: 0 for name in params}, *each, 0)
+        every = (num_episodes, params, rank, best, constants)
+        return jax.vmap(one, axes, axis_size=width)(*every)
+
+    constants = _constants(rules, params, num_episodes, sizes, (rank, best), width)
+    leaves = {name: _leaf(value) for name, value in params.items()}
+    return lanes, (jnp.asarray(num_episodes, jnp.float64), leaves, rank, best, constants)
+
+
+def _constants(
+    rules: Any,
+    params: dict[str, np.ndarray],
+    num_episodes: int,
+    sizes: tuple[int, int, int],
+    known: tuple[Any, Any],
+    width: int,
+) -> Any:
+    """Leaves [W, ...]; lanes with the same problem and parameters share them. ``known`` is (rank, optimal policy)."""
+    made: dict[bytes, Any] = {}
+    found = []
+    for lane in range(width):
+        own = [None if x is None else np.ascontiguousarray(x[lane]) for x in known]
+        here = {name: np.asarray(value)[lane] for name, value in params.items()}
+        parts = [*own, *(here[name] for name in sorted(here))]
+        same = b"|".join(b"" if part is None else part.tobytes() for part in parts)
+        if same not in made:
+            rank, best = own
+            problem = Problem(*sizes, num_episodes, rank=rank, optimal_policy=best)
+            made[same] = make_constants(rules, problem, here)
+        found.append(made[same])
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+
+
+def to_32_bits(name: str, tree: Any) -> Any:
+    """Arrays as a 32-bit engine has them: reals rounded, whole numbers checked."""
+
+    def cast(leaf: np.ndarray) -> np.ndarray:
+        if leaf.dtype == np.float64:
+            return leaf.astype(np.float32)
+        if leaf.dtype in (np.int64, np.uint64):
+            small = np.int32 if leaf.dtype == np.int64 else np.uint32
+            if leaf.size and (leaf.min() < np.iinfo(small).min or leaf.max() > np.iinfo(small).max):
+                raise ValueError(
+                    f"learner {name!r}: init gives the whole number {leaf.max()}; "
+                    f"accepted on the episode engine: at most {np.iinfo(small).max}"
+                )
+            return leaf.astype(small)
+        return leaf
+
+    return jax.tree.map(cast, tree)
+
+
+def optimal_policies(mdps: MDP) -> np.ndarray:
+    """Optimal policies int32 [W, H, k+1] of stacked MDPs, each found alone."""
+    lanes = range(len(mdps.prob))
+    return np.stack([optimal_policy(jax.tree.map(lambda x, j=j: x[j], mdps)) for j in lanes])
+
+
+def _leaf(value: Array) -> jax.Array:
+    """A hyper-parameter as an array: reals in 64 bits, whole numbers (a table of actions) in 32."""
+    whole = jnp.issubdtype(np.asarray(value).dtype, jnp.integer)
+    return jnp.asarray(value, jnp.int32 if whole else jnp.float64)

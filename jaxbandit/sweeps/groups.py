@@ -1,0 +1,131 @@
+"""What of a sweep runs together: groups of learners and instances, the devices, and how many tiles at once.
+
+A group is what one compiled program can run: one learner with any values of its parameters, on one
+engine, on instances whose tables have one size.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandit.engines import table_sizes
+from jaxbandit.mdp import MDP, validate
+from jaxbandit.sweeps.families import shape_of
+from jaxbandit.sweeps.loop import Settings, make_tile_runner
+from jaxbandit.sweeps.parameters import LearnerGrid
+from jaxbandit.sweeps.tiles import Demand, Group
+
+ENGINES = ("auto", "episodes", "blocks")
+
+
+def make_groups(
+    grids: Mapping[str, LearnerGrid], mdps: Mapping[str, MDP], engine: str, settings: Settings
+) -> list[Group]:
+    """Programs x shapes of instances, with the engine of each and an estimate of its memory."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine: {engine!r}; accepted: {', '.join(ENGINES)}")
+    shapes = _by_shape(mdps)
+    programs: dict[Any, dict[str, LearnerGrid]] = {}
+    for name, grid in grids.items():
+        learner = grid.learner
+        if engine == "blocks" and learner.blocks is None:
+            raise ValueError(
+                f"engine: 'blocks' for learners[{name!r}] ({learner.name}), which has no block form; "
+                "accepted: 'auto' or 'episodes'"
+            )
+        _check_order(name, grid, shapes)
+        chosen = (
+            engine if engine != "auto" else ("episodes" if learner.blocks is None else "blocks")
+        )
+        leaves = [(key, np.shape(values)[1:]) for key, values in sorted(learner.params.items())]
+        programs.setdefault((chosen, learner.rules, tuple(leaves)), {})[name] = grid
+    return [
+        Group(same, chosen, alike, partial(_ask, settings))
+        for (chosen, *_), same in programs.items()
+        for members in shapes
+        for alike in _by_size(chosen, members)
+    ]
+
+
+def _by_shape(mdps: Mapping[str, MDP]) -> list[dict[str, MDP]]:
+    """Valid instances, those of one shape together."""
+    shapes: dict[Any, dict[str, MDP]] = {}
+    for name, mdp in mdps.items():
+        try:
+            validate(mdp)
+        except ValueError as error:
+            raise ValueError(f"instances[{name!r}]: {error}") from error
+        shapes.setdefault(shape_of(mdp), {})[name] = mdp
+    return list(shapes.values())
+
+
+def _check_order(name: str, grid: LearnerGrid, shapes: list[dict[str, MDP]]) -> None:
+    """An error if the learner needs an order of actions that some instance does not have."""
+    for members in shapes:
+        first = next(iter(members))
+        if "rank" in grid.learner.needs and members[first].rank is None:
+            raise ValueError(
+                f"instances[{first!r}] has no order of actions (rank), which learners[{name!r}] "
+                f"({grid.learner.name}) needs; "
+                "accepted: ordered instances, such as prophet, posted-pricing and knapsack"
+            )
+
+
+def _by_size(engine: str, instances: dict[str, MDP]) -> list[dict[str, MDP]]:
+    """Instances of one shape, apart where the engine's tables of them differ in size."""
+    found: dict[Any, dict[str, MDP]] = {}
+    for name, mdp in instances.items():
+        found.setdefault(table_sizes(engine, mdp), {})[name] = mdp
+    return list(found.values())
+
+
+def _ask(settings: Settings, group: Group) -> Demand:
+    """What the engine says of one lane of a group."""
+    runner = make_tile_runner(settings, group, [(*group.cells[0], 0)])
+    return Demand(runner.width, runner.bytes_per_lane + 16 * len(settings.points))
+
+
+def most_workers(
+    groups: list[Group], settings: Settings, max_lanes: int | None, max_bytes: int | None
+) -> int:
+    """How many tiles may run at once."""
+    most = settings.workers
+    if max_lanes is not None:
+        most = min(most, *(max_lanes // group.demand.width for group in groups))
+    if max_bytes is not None:
+        demands = [group.demand for group in groups]
+        most = min(most, *(max_bytes // (d.width * d.bytes_per_lane) for d in demands))
+    return max(1, most)
+
+
+def choose_devices(devices: int | Iterable[Any] | None) -> tuple[list[Any], int]:
+    """The devices of a sweep and how many tiles run on them at once.
+
+    A program runs on one device. On a CPU a device is the whole processor, so there as many tiles run as it has cores.
+    """
+    local = jax.local_devices()
+    cpu = local[0].platform == "cpu"
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    most = max(cores, len(local)) if cpu else len(local)
+    if devices is None:
+        return local, most
+    if isinstance(devices, bool) or not isinstance(devices, int | Iterable):
+        raise ValueError(f"devices: {devices!r}; accepted: a number, jax devices, or None for all")
+    if isinstance(devices, int):
+        if not 1 <= devices <= most:
+            raise ValueError(
+                f"devices: {devices}; accepted: 1..{most}, the {'cores' if cpu else 'devices'} of this machine"
+            )
+        return local[:devices], devices
+    chosen = list(devices)
+    if not chosen:
+        raise ValueError("devices: []; accepted: at least one device")
+    return chosen, len(chosen)

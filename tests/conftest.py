@@ -8,6 +8,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
+import pytest
 
 CACHE = pathlib.Path(__file__).parent.parent / ".jax_cache"
 
@@ -16,3 +17,9 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@pytest.fixture(scope="session")
+def started():
+    """Devices are made before the first command in this process, which then leaves them as they are for other tests."""
+    jax.devices()

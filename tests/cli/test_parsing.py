@@ -1,0 +1,109 @@
+"""The command line is read: help starts nothing heavy, mistakes are answered in words."""
+
+import subprocess
+import sys
+
+import pytest
+from users_experiment import MINE
+
+import jaxbandit as jb
+from jaxbandit.cli import main
+
+pytestmark = pytest.mark.usefixtures("started")
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MINE)
+    return str(path)
+
+
+def run_python(code, cwd):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=cwd, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_help_and_version_start_nothing_heavy(tmp_path):
+    code = """
+import sys
+from jaxbandit.cli import main
+assert main(["--help"]) == 0
+assert main(["run", "--help"]) == 0
+assert main(["--version"]) == 0
+assert main(["list", "experiments"]) == 0
+assert main(["run", "prophte"]) == 2
+print(sorted({"jax", "xarray", "matplotlib", "scipy"} & set(sys.modules)))
+"""
+    status, out, err = run_python(code, tmp_path)
+    assert status == 0, err
+    assert out.endswith("[]\n")
+    assert f"jaxbandit {jb.__version__}" in out
+    assert "did you mean 'prophet'?" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["rnu"], "did you mean 'run'?"),
+        (["run", "prophett"], "did you mean 'prophet'?"),
+        (["run", "nothing.py"], "no such file"),
+        (
+            ["run", "prophet", "--seeds", "0", "--dry-run"],
+            "seeds: 0; accepted: a whole number, at least 1",
+        ),
+        (["run", "prophet", "--devices", "0"], "devices: 0; accepted"),
+        (["run", "prophet", "--sedes", "3"], "--seeds"),
+        (["run", "prophet", "--seeds", "2.5"], "2.5"),
+        (["run", "prophet", "--episodes", "1.5e0"], "--episodes: 1.5e0; accepted: a whole"),
+        (["run", "prophet", "--episodes", "many"], "--episodes: many; accepted: a whole number"),
+        (["run", "prophet", "--episodes", "1e40"], "at most 9007199254740992"),
+        (["run", "prophet", "--episodes", "1e999"], "--episodes: 1e999; accepted: a whole number"),
+        (["run", "prophet", "--seed", "9" * 30], "seed: 999999999999999999999999999999; accepted"),
+        (
+            ["run", "prophet", "--seed", "4294967296"],
+            "seed: 4294967296; accepted: a whole number, at least 0",
+        ),
+        (["run", "prophet", "--devices", "99"], "devices: 99; accepted: 1 to"),
+        (["run", "prophet", "--learners", "nothing.py", "--dry-run"], "nothing.py: no such file"),
+        (
+            ["run", "scaling", "--learners", "x.py", "--dry-run"],
+            "no learners of your own in scaling",
+        ),
+        (["run", "prophet", "--formats", "gif"], "formats: 'gif'; accepted: png, svg"),
+        (["list", "exprf"], "did you mean 'expref'"),
+        (["show", "prophet-unifrom"], "did you mean 'prophet-uniform'"),
+        (["show", "prophet-uniform", "horizon"], "accepted: name=value"),
+        (["show", "prophet-uniform", "horizn=3"], "did you mean 'horizon'?"),
+        (["new", "learner", "2x"], "accepted: letters, digits"),
+        (["new", "lerner", "mine"], "accepted: learner, instance, experiment"),
+        (["report"], "results: not given"),
+        (["run", "verdict", "--results", "nowhere"], "run first: jaxbandit run prophet"),
+        (["run", "prophet", "--resume", "--overwrite"], "one of the two"),
+        (["plot", "nowhere.nc"], "does not exist"),
+        (["plot", "x.nc", "--kind", "median"], "quantile"),
+        (["report", "nowhere"], "does not exist"),
+        (["run"], "EXPERIMENT"),
+    ],
+)
+def test_mistakes_are_answered_in_words(words, told, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    err = capfd.readouterr().err
+    assert told in err
+    assert err.startswith("jaxbandit: ")
+    assert err.count("\n") == 1
+
+
+def test_help_of_an_experiment_says_what_it_is(capfd):
+    assert main(["run", "prophet", "--help"]) == 0
+    out = capfd.readouterr().out
+    for wanted in (
+        "The paper's regret figure",
+        "prophet_practical.png",
+        "Takes about",
+        "--episodes",
+    ):
+        assert wanted in out

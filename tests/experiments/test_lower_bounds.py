@@ -1,0 +1,52 @@
+"""Hard families: the constants of the proofs, ratios and shares of known results."""
+
+import numpy as np
+import pytest
+from jaxbandit.experiments import exploration, lower_bounds, price_of_horizon, scaling
+
+
+def test_proven_constants_are_those_of_the_proofs():
+    for H in lower_bounds.HORIZONS:
+        assert 0.05 <= lower_bounds.proven(False, H, 10**6) <= 0.25
+    for H in lower_bounds.ORDERED_HORIZONS:
+        assert 0.03 <= lower_bounds.proven(True, H, 10**6) <= 0.125
+
+
+def test_ratios_and_shares_of_a_known_result():
+    """Three of four instances never find the needle, one plays it from the start."""
+    import xarray
+
+    T, H = 10**4, lower_bounds.GAP_HORIZON
+    gap = lower_bounds.proof_gap(False, H, T)
+    lost = gap * np.array([1.0, 1.0, 1.0, 0.0])
+    ds = xarray.Dataset(
+        {
+            "regret": (("learner", "instance", "seed", "episode"), (lost * T).reshape(1, 4, 1, 1)),
+            "final_gap": (("learner", "instance", "seed"), lost.reshape(1, 4, 1)),
+        },
+        {
+            "learner": ["uniform"],
+            "instance": range(4),
+            "episode": [T],
+            "family": ("instance", [f"H={H}"] * 4),
+        },
+    )
+    (found,) = lower_bounds.ratios(ds, ordered=False)["uniform"].values()
+    assert found.value == pytest.approx(0.25 * 0.75)
+    assert lower_bounds.found_shares(ds)["uniform"] == {1: 0.25}
+    assert lower_bounds.relative_regrets(ds, ordered=False)["uniform"][1] == pytest.approx(0.75)
+    assert lower_bounds.smallest_ratio({"general": ds})["general"][:2] == ("uniform", f"H={H}")
+
+
+def test_worst_ratios_keep_their_bounds():
+    for H, k, A in ((4, 1, 3), (6, 2, 3), (8, 3, 2)):
+        for mdp in (
+            scaling.exact("prophet-uniform", horizon=H, capacity=k, num_values=A),
+            price_of_horizon.patient_prophet(H, k, A),
+        ):
+            found = exploration.explore(mdp)
+            for kind in exploration.KINDS:
+                assert found.worst_ratio(kind) <= found.ratio_bound(kind, A) * (1 + 1e-9)
+    patient = exploration.explore(price_of_horizon.patient_prophet(6, 1, 3))
+    assert patient.worst_ratio("uniform") == pytest.approx(3.0**5)
+    assert patient.worst_ratio("ordered") < np.e

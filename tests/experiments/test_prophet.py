@@ -1,0 +1,45 @@
+"""The paper's figure: sizes, panels, and what a run says of itself."""
+
+from jaxbandit.experiments import prophet
+from made_up_results import LEVELS, draw_everything, make_up, make_up_all
+
+import jaxbandit as jb
+from jaxbandit.experiment.contract import Options
+from jaxbandit.sweeps.families import expand_instances
+
+
+def test_prophet_has_the_sizes_of_the_paper():
+    plans = prophet.sweeps(Options(full=True))
+    assert list(plans) == ["I1", "I2"]
+    for label, arguments in plans.items():
+        assert arguments["num_episodes"] == 2_000_000
+        assert len(arguments["instances"]) == 6
+        shapes = {
+            (mdp.horizon, mdp.width) for mdp in expand_instances(arguments["instances"]).values()
+        }
+        assert shapes == {(h, k) for h in (15, 20) for k in (2, 3, 4)}
+        assert arguments["num_seeds"] == (32 if label == "I1" else 2)
+    assert plans["I2"]["instances"]["I2 H=15 k=2"].prob.shape == (16, 15, 3, 5, 5)
+    joined = prophet.joined(make_up_all(prophet.EXPERIMENT, Options(full=True)), "practical")
+    panels = jb.stats.families(joined)
+    assert len(panels) == 12
+    assert list(panels)[:4] == ["I1 H=15 k=2", "I1 H=15 k=3", "I1 H=15 k=4", "I1 H=20 k=2"]
+    assert jb.stats.replicates(joined, "UCB-VI", family="I1 H=15 k=2").shape[0] == 32
+    assert jb.stats.replicates(joined, "UCB-VI", family="I2 H=15 k=2").shape[0] == 16
+
+
+def test_prophet_draws_a_users_learner_and_says_what_to_expect():
+    plans = prophet.sweeps(Options(seeds=2, instances=2))
+    plans["both"]["learners"]["mine"] = jb.make_learner("uniform")
+    datasets = {"both": make_up(plans["both"], {**LEVELS, "mine": 9.0})}
+    drawn = prophet.figures(datasets, Options())
+    assert all("mine" in bands for d in drawn.values() for bands in d.data.values())
+    assert "mine" in prophet.tables(datasets, Options())["final_regret.txt"]
+    assert "mine" not in prophet.joined(datasets, "theory")["learner"].values
+    said = prophet.expect(datasets, Options())
+    assert "What to expect at T = " in said
+    assert "straight lines" in said
+
+
+def test_figures_and_tables_of_made_up_results():
+    draw_everything("prophet")

@@ -1,0 +1,60 @@
+"""The paper's claims, judged from results whose answer is known."""
+
+import pytest
+from jaxbandit.experiments import prophet, runtimes, verdict
+from made_up_results import LEVELS, make_up_all
+
+import jaxbandit as jb
+from jaxbandit.experiment import load_experiment
+from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment.driver import run
+
+
+@pytest.mark.parametrize(
+    ("levels", "verdicts"),
+    [
+        (LEVELS, ("holds", "holds", "holds")),
+        (
+            {"ExpRef": 2.0, "OrderedExpRef": 30.0, "UCB-VI": 1.0},
+            ("holds", "does not hold", "does not hold"),
+        ),
+        (
+            {"ExpRef": 2.0, "OrderedExpRef": 2.0, "UCB-VI": 3.0},
+            ("does not hold", "not decided", "holds"),
+        ),
+    ],
+)
+def test_verdict_on_regret(levels, verdicts):
+    datasets = make_up_all(prophet.EXPERIMENT, Options(seeds=8), levels=levels)
+    found = verdict.overall(verdict.regret_findings("theory", prophet.joined(datasets, "theory")))
+    assert tuple(found.values()) == verdicts
+
+
+def test_verdict_reads_saved_results_and_says_where_constants_decide(tmp_path, capsys):
+    def spent(learner, capacity):
+        return capacity / 2 if learner == "UCB-VI" else 1.0
+
+    swapped = {"ExpRef": 2.0, "OrderedExpRef": 3.0, "UCB-VI": 1.0}
+    made = {
+        "prophet": make_up_all(
+            prophet.EXPERIMENT,
+            Options(seeds=6),
+            levels=LEVELS | {f"{name} (theory)": level for name, level in swapped.items()},
+        ),
+        "runtimes": make_up_all(runtimes.EXPERIMENT, Options(), seconds=spent),
+    }
+    for name, datasets in made.items():
+        for label, dataset in datasets.items():
+            jb.save(dataset, tmp_path / name / f"{label}.nc")
+    options = Options(results=tmp_path, out=tmp_path / "verdict")
+    outcome = run(load_experiment("verdict"), options)
+    text = (tmp_path / "verdict" / "verdict.md").read_text(encoding="utf-8")
+    assert text.strip() == outcome.tables["verdict.md"]
+    assert "depends: does not hold (theory); holds (practical" in text
+    lines = {
+        line.split("|")[1].strip(): line.split("|")[2].strip() for line in text.split("\n")[2:7]
+    }
+    assert lines["UCB-VI has the lowest regret"] == "holds"
+    assert lines["ExpRef's and OrderedExpRef's time is flat in k"] == "holds"
+    assert lines["UCB-VI's time grows with k"] == "holds"
+    assert "verdict.md" in capsys.readouterr().out

@@ -7,7 +7,7 @@ import jaxbandit
 
 LAYERS = [
     {"types", "checks"},
-    {"errors", "files", "tabular", "registry", "waiting", "xla"},
+    {"errors", "files", "parameter_axis", "tabular", "registry", "waiting", "xla"},
     {"mdp", "feedback", "theory", "record", "distributed"},
     {"planning", "learner"},
     {"instances", "learners", "inspecting"},

@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxbandit.checks import choice
 from jaxbandit.files import replace_file, temporary_name
+from jaxbandit.parameter_axis import index_parameters
 
 if TYPE_CHECKING:
     import h5py
@@ -119,7 +120,7 @@ def load(path: str | os.PathLike[str]) -> xarray.Dataset:
             f"path: {path} is damaged, or was changed after it was written "
             f"(its checksum does not match); {WRITTEN_BY}"
         )
-    return dataset
+    return index_parameters(dataset)
 
 
 def _path(path: Any) -> Path:

@@ -12,12 +12,15 @@ import numpy as np
 
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, remember
+from jaxbandit.parameter_axis import parameter_names, parameter_table
 
 if TYPE_CHECKING:
     import xarray
 
 OF_INSTANCES = ("optimal_", "mdp_", "action_name", "reward_", "level_name")
 """Variables whose names begin so belong to instances, not to runs."""
+OF_AXES = {"instance": ("family",), "learner": ("varied",)}
+"""Coordinates that go with an axis."""
 
 
 def whole(part: Any) -> xarray.Dataset:
@@ -43,12 +46,11 @@ def whole(part: Any) -> xarray.Dataset:
         if axis in dataset.dims:
             continue
         value = dataset.coords[axis].item() if axis in dataset.coords else _unnamed(axis)
-        scalars = (
-            [name for name, c in dataset.coords.items() if c.ndim == 0 and name == "family"]
-            if axis == "instance"
-            else []
-        )
-        family = dataset.coords["family"].item() if scalars else None
+        scalars = {
+            name: dataset.coords[name].values
+            for name in OF_AXES.get(axis, ())
+            if name in dataset.coords and dataset.coords[name].ndim == 0
+        }
         dataset = dataset.drop_vars([axis, *scalars], errors="ignore")
         grown = {
             name: variable.expand_dims({axis: [value]})
@@ -56,8 +58,7 @@ def whole(part: Any) -> xarray.Dataset:
             if _has_axis(str(name), axis)
         }
         dataset = dataset.assign(grown).assign_coords({axis: [value]})
-        if family is not None:
-            dataset = dataset.assign_coords(family=("instance", [family]))
+        dataset = dataset.assign_coords({name: (axis, [of]) for name, of in scalars.items()})
     return dataset
 
 
@@ -72,7 +73,10 @@ def _has_axis(variable: str, axis: str) -> bool:
 
 
 def select(ds: xarray.Dataset, **values: float) -> xarray.Dataset:
-    """The runs with these values of their parameters; learners without the parameter stay.
+    """The runs with these values of their parameters; learners that do not vary them stay.
+
+    Where all learners go through the same points, ``ds.sel(bonus_scale=0.5)`` selects, too; this
+    also takes several parameters at once, and learners whose points differ.
 
     Example:
         >>> import jaxbandit as jb
@@ -80,29 +84,39 @@ def select(ds: xarray.Dataset, **values: float) -> xarray.Dataset:
         >>> learners = {"UCB-VI": jb.grid(jb.make_learner("ucbvi"), bonus_scale=[0.1, 0.5, 1.0])}
         >>> ds = jb.sweep(learners, {"I1": mdp}, num_episodes=20, num_seeds=1, progress=False)
         >>> jb.select(ds, bonus_scale=0.5)["bonus_scale"].values.tolist()
-        [[0.5]]
+        [0.5]
+        >>> ds.sel(bonus_scale=0.5)["regret"].sizes == ds["regret"].isel(parameter=1).sizes
+        True
         >>> jb.select(ds, bonus_scale=0.7)
         Traceback (most recent call last):
         ...
         ValueError: bonus_scale: 0.7; accepted: 0.1, 0.5, 1
     """
-    keep = np.ones(ds.sizes.get("parameter", 1), bool)
+    import xarray
+
+    ds = whole(ds)
+    known = parameter_names(ds)
+    keep = np.ones((ds.sizes["learner"], ds.sizes.get("parameter", 1)), bool)
     for name, value in values.items():
-        known = [str(c) for c in ds.coords if c != "parameter" and "parameter" in ds.coords[c].dims]
         if name not in known:
             raise ValueError(f"{name}: no such parameter; accepted: {', '.join(known) or 'none'}")
-        table = ds.coords[name].transpose("parameter", ...).values.reshape(keep.size, -1)
+        table = parameter_table(ds, name)
         near = np.isclose(table, value, rtol=1e-6, atol=0.0)
         if not near.any():
             listed = ", ".join(f"{x:g}" for x in np.unique(table[np.isfinite(table)]))
             raise ValueError(f"{name}: {value}; accepted: {listed}")
-        # the only point of a learner without the parameter has nan there
-        lonely = np.isnan(table) & (np.arange(keep.size)[:, None] == 0)
-        keep &= (near | lonely).any(axis=1)
-    found = ds.isel(parameter=np.flatnonzero(keep))
-    return (
-        found.dropna("learner", how="all", subset=["regret"]) if "learner" in found.dims else found
-    )
+        keep &= near | np.isnan(table).all(axis=1, keepdims=True)
+    chosen = xarray.DataArray(keep, dims=("learner", "parameter"))
+    masked = {
+        name: variable.where(chosen).transpose(*variable.dims)
+        for name, variable in ds.data_vars.items()
+        if {"learner", "parameter"} <= set(variable.dims)
+    }
+    found = ds.assign(masked).dropna("learner", how="all", subset=["regret"])
+    # learners that vary nothing are the same at every point, so they decide nothing
+    deciding = found.sel(learner=found["varied"]) if "varied" in found.coords else found
+    there = deciding["regret"].notnull().any(["learner", "instance", "seed", "episode"])
+    return found.isel(parameter=np.flatnonzero(there.values))
 
 
 def final_policy(

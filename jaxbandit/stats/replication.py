@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import accept, some
+from jaxbandit.parameter_axis import parameter_names, parameter_table
 from jaxbandit.stats.intervals import OF_DIFFERENCES, Band, as_curves, band
 
 if TYPE_CHECKING:
@@ -224,21 +225,11 @@ class CurveName(NamedTuple):
     parameter: int | None
 
 
-def parameter_names(ds: Dataset) -> list[str]:
-    """Names of the parameters that the sweep varies: its coordinates over (learner, parameter)."""
-    return [
-        str(name) for name, c in ds.coords.items() if name != "parameter" and "parameter" in c.dims
-    ]
-
-
 def parameter_values(ds: Dataset, learner: str, parameter: int) -> dict[str, float]:
-    """The values of a learner's parameters at a point of the grid; those it does not have are left
+    """The values of a learner's parameters at a point of the grid; those it does not vary are left
     out."""
-    found = {}
-    for name in parameter_names(ds):
-        coordinate = ds.coords[name]
-        value = coordinate.sel(learner=learner) if "learner" in coordinate.dims else coordinate
-        found[name] = float(value.isel(parameter=parameter))
+    row = [str(name) for name in ds["learner"].values].index(learner)
+    found = {name: float(parameter_table(ds, name)[row, parameter]) for name in parameter_names(ds)}
     return {name: value for name, value in found.items() if np.isfinite(value)}
 
 
@@ -247,7 +238,8 @@ def curve_names(
 ) -> list[CurveName]:
     """The curves of a sweep in order: its learners, once per point of their parameter grid.
 
-    Points of the grid that a learner does not have (all its runs nan) are left out.
+    Points of the grid that a learner does not have (all its runs nan) are left out; a learner that
+    varies nothing is the same at every point and comes once.
 
     Example:
         >>> import numpy as np, xarray as xr
@@ -272,7 +264,8 @@ def curve_names(
     names = []
     for learner in chosen:
         runs = ds["regret"].sel(learner=learner)
-        for p in range(size) if parameters is None else parameters:
+        own = size if "varied" not in ds.coords or ds["varied"].sel(learner=learner) else 1
+        for p in range(own) if parameters is None else parameters:
             if not bool(runs.isel(parameter=p).isnull().all()):
                 values = parameter_values(ds, learner, p)
                 label = ", ".join(

@@ -54,6 +54,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "action": ("action", "1"),
     "outcome": ("outcome", "1"),
     "parameter": ("point of the parameter grid", "1"),
+    "varied": ("whether the learner varies parameters", "1"),
 }
 """Variable -> long_name and units; "reward" is the reward of the MDP, at most 1 in an episode."""
 

@@ -10,7 +10,7 @@
     optimal_policy  [instance, stage, level]
 
 Instances of different sizes are padded with nan, and so are learners without phases or with fewer
-parameter points. A tile's seconds are shared out evenly among its lanes.
+parameter points; a learner without a grid is the same at every point. A tile's seconds are shared out evenly among its lanes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 import jaxbandit
 from jaxbandit.engines.tables import optimal_policy, optimal_value
 from jaxbandit.mdp import MDP
+from jaxbandit.parameter_axis import index_parameters, parameter_coordinates
 from jaxbandit.sweeps.annotations import annotate, store_instances
 from jaxbandit.sweeps.checkpoint import Saved
 from jaxbandit.sweeps.families import Instances
@@ -71,6 +72,7 @@ def make_dataset(
     for name in dict.fromkeys([*AXES, *(name for found in results for name in found.arrays)]):
         axes = (AXES | dict(metric_dims or {})).get(name)
         values = _fill(name, results, list(learners), list(instances), seeds, lane_shape, axes)
+        values = _same_at_every_point(values, learners)
         axes = tuple(f"{name}_axis{j}" for j in range(values.ndim - 4)) if axes is None else axes
         variables[name] = ((*lane_dims, *axes), values)
     _cut_phases(variables)
@@ -89,7 +91,7 @@ def make_dataset(
         coords=_coordinates(learners, instances, seeds, points, variables, with_points),
         attrs=_attributes(config),
     )
-    return annotate(store_instances(dataset, instances))
+    return annotate(store_instances(index_parameters(dataset), instances))
 
 
 def _fill(
@@ -118,6 +120,14 @@ def _fill(
             if seed in column:
                 place = (learners.index(learner), instances.index(instance), point, column[seed])
                 values[(*place, *corner)] = found.arrays[name][row]
+    return values
+
+
+def _same_at_every_point(values: np.ndarray, learners: Mapping[str, LearnerGrid]) -> np.ndarray:
+    """Values [learner, instance, parameter, ...] where learners without a grid have theirs everywhere."""
+    for row, grid in enumerate(learners.values()):
+        if not grid.names:
+            values[row] = values[row, :, :1]
     return values
 
 
@@ -203,14 +213,8 @@ def _coordinates(
         "family": ("instance", [instances.families[name] for name in instances]),
     }
     if with_points:
-        count = max(grid.size for grid in learners.values())
-        coords["parameter"] = np.arange(count)
-        for name in dict.fromkeys(name for grid in learners.values() for name in grid.names):
-            column = np.full((len(learners), count), np.nan)
-            for row, grid in enumerate(learners.values()):
-                if name in grid.learner.params:
-                    column[row, : grid.size] = np.asarray(grid.learner.params[name], np.float64)
-            coords[name] = (("learner", "parameter"), column)
+        named = {name: (grid.names, grid.learner.params) for name, grid in learners.items()}
+        coords |= parameter_coordinates(named)
     return coords
 
 

@@ -48,7 +48,12 @@ def test_select_by_value(ds):
     old = ds["regret"].sel(learner="UCB-VI").isel(parameter=0).values
     np.testing.assert_array_equal(chosen["regret"].sel(learner="UCB-VI").values[:, 0], old)
     other = jb.select(ds.sel(learner=["UCB-VI"]), bonus_scale=1)
-    assert other["bonus_scale"].values.tolist() == [[1.0]]
+    assert other["bonus_scale"].values.tolist() == [1.0]
+    beside = jb.select(
+        ds, bonus_scale=1
+    )  # the other point of UCB-VI does not stay for uniform's sake
+    assert beside["bonus_scale"].values.tolist() == [1.0]
+    assert beside["learner"].values.tolist() == ["UCB-VI", "uniform"]
     with pytest.raises(ValueError, match=r"bonus_scale: 0\.7; accepted: 0\.1, 1"):
         jb.select(ds, bonus_scale=0.7)
     with pytest.raises(ValueError, match="scale: no such parameter; accepted: bonus_scale"):
@@ -102,7 +107,7 @@ def test_every_variable_says_what_it_is(ds):
 def test_to_pandas_and_csv_and_back(ds, tmp_path):
     pandas = pytest.importorskip("pandas")
     regret = ds["regret"].sel(instance="small").isel(parameter=0, drop=True)
-    frame = regret.drop_vars(["instance", "family", "bonus_scale"]).to_dataframe().reset_index()
+    frame = regret.drop_vars(["instance", "family", "varied"]).to_dataframe().reset_index()
     frame.to_csv(tmp_path / "x.csv", index=False)
     table = pandas.read_csv(tmp_path / "x.csv").set_index(["learner", "seed", "episode"])
     back = xr.Dataset.from_dataframe(table)

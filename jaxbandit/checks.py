@@ -244,6 +244,48 @@ def names(argument: str, given: Any) -> None:
         printable(argument, name)
 
 
+def text(argument: str, value: Any) -> str:
+    """``value`` as a text of a figure, such as its title: newlines are fine, other control characters are not.
+
+    Example:
+        >>> text("title", "two\\nlines")
+        'two\\nlines'
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"{argument}: {value!r}; accepted: text")
+    for line in filter(str.strip, value.split("\n")):
+        printable(argument, line)
+    return value
+
+
+def typed(argument: str, value: Any, kind: type, accepted: str) -> Any:
+    """``value`` if it is of this type.
+
+    Example:
+        >>> typed("learner", "expref", dict, "a Learner (jb.make_learner)")
+        Traceback (most recent call last):
+        ...
+        TypeError: learner: str; accepted: a Learner (jb.make_learner)
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{argument}: {type(value).__name__}; accepted: {accepted}")
+    return value
+
+
+def dataset(argument: str, value: Any) -> Any:
+    """``value`` if it is a Dataset, as `jaxbandit.sweep` returns it.
+
+    Example:
+        >>> dataset("ds", [])
+        Traceback (most recent call last):
+        ...
+        TypeError: ds: list; accepted: the Dataset of a sweep
+    """
+    import xarray
+
+    return typed(argument, value, xarray.Dataset, "the Dataset of a sweep")
+
+
 def real_array(name: str, value: Any, accepted: str = "real numbers") -> Any:
     """``value`` as an array of integers or floats; truth values, complex numbers, text and
     objects are refused. An array of jax stays what it is.

@@ -117,6 +117,11 @@ def schedule(
     share("ratio", ratio)
     if max_phases is not None:
         whole("max_phases", max_phases, at_least=0, what="None or a whole number")
+    if epsilons is not None:
+        accepted = "None or a list of numbers > 0"
+        epsilons = np.asarray(real_array("epsilons", epsilons, accepted), np.float64)
+        if epsilons.ndim != 1 or not (epsilons > 0).all() or not np.isfinite(epsilons).all():
+            raise ValueError(f"epsilons: {epsilons!r}; accepted: {accepted}")
     arms, log_t = horizon * width * num_actions, np.log(float(num_episodes))
     smallest = np.sqrt(arms * log_t / num_episodes) if last_epsilon is None else last_epsilon
     most = np.inf if max_phases is None else max_phases

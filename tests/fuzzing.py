@@ -203,11 +203,16 @@ def check_instance(mdp):
 
 def drawn(draw, strategies, odds=0.2):
     """A value for every parameter; now and then an odd one."""
-    chances = draw(st.lists(st.floats(0, 1), min_size=len(strategies), max_size=len(strategies)))
+    chance = evenly(draw)
     return {
-        name: draw(odd() if chance < odds else strategy)
-        for chance, (name, strategy) in zip(chances, strategies.items(), strict=True)
+        name: draw(odd() if chance.random() < odds else strategy)
+        for name, strategy in strategies.items()
     }
+
+
+def evenly(draw):
+    """Random numbers as they are meant: hypothesis alone would prefer the ends of a range."""
+    return draw(st.randoms(use_true_random=True))
 
 
 def outcome(case):

@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
+from jaxbandit.checks import choice
 from jaxbandit.explaining.descriptions import WIDTH, Description, Entry, Parameter
 from jaxbandit.explaining.docstrings import entries, example, paragraphs
 
@@ -47,8 +48,7 @@ def describe(name: str, kind: str | None = None) -> Description:
         ...
         ValueError: name: 'exprf'; did you mean 'expref' ...accepted: ...
     """
-    if kind is not None and kind not in KINDS:
-        raise ValueError(f"kind: {kind!r}; accepted: {', '.join(KINDS)}, or None")
+    choice("kind", kind, (*KINDS, None))
     if not isinstance(name, str):
         raise ValueError(f"name: {name!r}; accepted: a string such as 'expref'")
     searched = KINDS if kind is None else (kind,)

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.mdp import MDP, transition_kernel, validate
+from jaxbandit.mdp import MDP, single, transition_kernel, validate
 from jaxbandit.planning import gaps, optimal, visitation
 from jaxbandit.xla.compat import x64
 
@@ -67,11 +67,7 @@ def hardness(mdp: MDP) -> Hardness:
         >>> round(found.visitation_ratio, 4), found.visitation_bound      # 1 / (2/3)^2, and (3 x 1)^2
         (2.25, 9.0)
     """
-    if np.ndim(mdp.prob) != 4:
-        raise ValueError(
-            f"mdp: prob of {np.ndim(mdp.prob)} axes; accepted: one instance, [H, k+1, A, M]"
-        )
-    validate(mdp)
+    validate(single(mdp))
     H, k, A = mdp.horizon, mdp.width, mdp.num_actions
     with x64():
         exact = mdp._replace(

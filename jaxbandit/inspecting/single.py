@@ -14,14 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit import planning
+from jaxbandit import checks, planning
 from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.learner import Learner, Problem, normalised
-from jaxbandit.mdp import MDP, transition_kernel
+from jaxbandit.mdp import MDP, single, transition_kernel, validate
 from jaxbandit.record import Recording, linear
 from jaxbandit.types import Array
 from jaxbandit.waiting import waiting
 from jaxbandit.xla.compat import x64
+from jaxbandit.xla.threefry import single_key
 
 if TYPE_CHECKING:
     import xarray
@@ -114,13 +115,11 @@ def run(
         >>> dict(once.dataset().sizes)["episode"]
         200
     """
-    total = int(num_episodes)
-    if isinstance(num_episodes, bool) or total != num_episodes or not 1 <= total <= MOST_EPISODES:
-        raise ValueError(f"num_episodes: {num_episodes!r}; accepted: 1 to {MOST_EPISODES:,}")
-    if np.ndim(mdp.prob) != 4:
-        raise ValueError(f"mdp: {np.shape(mdp.prob)[0]} stacked; accepted: a single MDP")
-    if not isinstance(learner, Learner):
-        raise ValueError(f"learner: {learner!r}; accepted: a Learner, as make_learner gives it")
+    total = checks.whole("num_episodes", num_episodes, at_most=MOST_EPISODES)
+    validate(single(mdp))
+    checks.typed("learner", learner, Learner, "a Learner, as make_learner gives it")
+    checks.typed("record", record, Recording, "a grid (jb.record.linear, log or explicit)")
+    single_key(key)
     points = record.points(total)
     words = f"running {learner.name} for {total:,} episodes"
     with waiting(words, elsewhere=False) if progress else nullcontext():

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxbandit.mdp import MDP
+from jaxbandit.mdp import MDP, single
 from jaxbandit.mdp.labels import labels_of, short
 from jaxbandit.planning import action_probabilities, evaluate
 from jaxbandit.types import Array
+from jaxbandit.xla.threefry import single_key
 
 
 class Episode(NamedTuple):
@@ -76,7 +77,8 @@ def trace(mdp: MDP, policy: Array, key: Any) -> Episode:
         >>> jb.trace(mdp, policy, jax.random.key(0))
         stage  capacity left  offered ...
     """
-    expected = float(evaluate(mdp, policy))  # checks the policy, too
+    single_key(key)
+    expected = float(evaluate(single(mdp), policy))  # checks the policy, too
     choice = np.asarray(action_probabilities(policy, mdp.num_actions), np.float64)
     prob, reward, nexts = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
     draws = np.asarray(jax.random.uniform(key, (mdp.horizon, 2)), np.float64)

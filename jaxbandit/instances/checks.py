@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxbandit.checks import number, real_array, whole
 from jaxbandit.types import Array
+from jaxbandit.xla.threefry import single_key
 
 __all__ = [
     "distinct",
@@ -43,18 +44,6 @@ def float_dtype() -> Any:
 def is_concrete(*values: Any) -> bool:
     """Whether no value is being traced, so that its entries can be looked at."""
     return not any(isinstance(x, jax.core.Tracer) for x in values)
-
-
-def single_key(key: Any) -> Array:
-    """``key`` if it is one typed key, else an error."""
-    typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-    if not typed:
-        raise ValueError(f"key: {key!r}; accepted: a typed key such as jax.random.key(0)")
-    if key.ndim:
-        raise ValueError(
-            f"key: an array of shape {key.shape}; accepted: a single key (or jax.vmap)"
-        )
-    return key
 
 
 def matrix(name: str, value: Any, axes: str, like: tuple[int, ...] | None = None) -> Array:

@@ -62,9 +62,9 @@ def check_contract(learner: Learner) -> Learner:
     if not isinstance(learner.needs, tuple | list):
         refuse("needs", learner.needs, f"a tuple of {', '.join(NEEDS)}")
     for need in learner.needs:
-        if need not in NEEDS:
+        if not isinstance(need, str) or need not in NEEDS:
             refuse("needs", need, ", ".join(NEEDS))
-    if learner.params != () and not isinstance(learner.params, Mapping):
+    if not isinstance(learner.params, Mapping) and not _is_nothing(learner.params):
         refuse("params", learner.params, "a dictionary, name -> number or array")
     for name, value in dict(learner.params).items():
         if not isinstance(name, str) or name in COORDINATES:
@@ -77,6 +77,10 @@ def check_contract(learner: Learner) -> Learner:
             refuse("blocks", learner.blocks, "a BlockForm, or None")
         _check_functions(learner.blocks, ("init", "next_block", "absorb"), refuse)
     return learner
+
+
+def _is_nothing(params: Any) -> bool:
+    return isinstance(params, tuple) and not params
 
 
 def _check_functions(form: Any, needed: tuple[str, ...], refuse: Any) -> None:

@@ -11,8 +11,17 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from jaxbandit.checks import typed
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learner import BlockForm, Blocks, Learner, Problem, make_constants, normalised
+from jaxbandit.learner import (
+    BlockForm,
+    Blocks,
+    Learner,
+    Problem,
+    check_contract,
+    make_constants,
+    normalised,
+)
 from jaxbandit.learner.protocols import Caption, Check
 from jaxbandit.types import Array, State
 from jaxbandit.xla.platforms import active
@@ -63,9 +72,11 @@ def from_blocks(
         >>> jb.from_blocks(form, name="shuffle", params={})
         Learner('shuffle', bandit)
     """
-    return _adapter(form)._replace(
+    typed("form", form, BlockForm, "a jb.BlockForm")
+    made = _adapter(form)._replace(
         params=params, name=name, needs=needs, check=check, caption=caption
     )
+    return check_contract(made)
 
 
 @cache

@@ -16,6 +16,7 @@ coin is the largest that feedback in [0, 1] with mean V can have.
 
 from __future__ import annotations
 
+from jaxbandit.checks import typed
 from jaxbandit.learner import Learner
 
 
@@ -33,6 +34,7 @@ def one_bit(learner: Learner) -> Learner:
         ...
         ValueError: learner: 'ucbvi' with feedback 'semi-bandit'; accepted: learners with feedback 'bandit'
     """
+    typed("learner", learner, Learner, "a Learner, as make_learner gives it")
     if learner.feedback != "bandit":
         raise ValueError(
             f"learner: {learner.name!r} with feedback {learner.feedback!r}; "

@@ -12,6 +12,7 @@ from jaxbandit.mdp.model import (
     checked,
     largest_total,
     mean_reward,
+    single,
     transition_kernel,
     validate,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "labels_of",
     "largest_total",
     "mean_reward",
+    "single",
     "transition_kernel",
     "validate",
 ]

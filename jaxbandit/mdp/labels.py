@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.mdp.model import MDP
+from jaxbandit.checks import number, printable, typed
+from jaxbandit.mdp.model import ACCEPTED, MDP, single
 from jaxbandit.types import Array
 
 Words = tuple[tuple[str, ...], ...]
@@ -93,18 +94,14 @@ def label(
         >>> words.money(1.0), words.action(0, 1)
         ('$500', 'price 500')
     """
-    old = labels_of(mdp)
+    old = labels_of(single(mdp))
     horizon, num_actions, num_outcomes = mdp.prob.shape[-4], mdp.num_actions, mdp.num_outcomes
-    if mdp.prob.ndim != 4:
-        raise ValueError(f"mdp: {mdp.prob.shape[0]} stacked; accepted: a single MDP")
-    if scale is not None and not (np.ndim(scale) == 0 and np.isfinite(scale) and scale > 0):
-        raise ValueError(f"scale: {scale!r}; accepted: a finite number > 0")
     words = Labels(
-        old.unit if unit is None else str(unit),
-        old.scale if scale is None else float(scale),
+        old.unit if unit is None else _word("unit", unit),
+        old.scale if scale is None else number("scale", scale, low=0, above=True),
         old.actions if actions is None else _words("actions", actions, horizon, num_actions),
         old.offers if offers is None else _words("offers", offers, horizon, num_outcomes),
-        old.level if level is None else str(level),
+        old.level if level is None else _word("level", level),
     )
     prob = mdp.prob
     # an array of its own, so that the MDP that was given keeps its labels
@@ -134,7 +131,7 @@ def labels_of(mdp: MDP) -> Labels:
         >>> jb.labels_of(mdp).actions[0]
         ('accept from 0.5', 'accept from 1', 'accept none')
     """
-    found = _KNOWN.get(id(mdp.prob))
+    found = _KNOWN.get(id(typed("mdp", mdp, MDP, ACCEPTED).prob))
     return found[1] if found is not None and found[0]() is mdp.prob else Labels()
 
 
@@ -178,11 +175,24 @@ def value_names(values: Array, before: str = "") -> Words:
     )
 
 
+def _word(name: str, given: Any) -> str:
+    """A name, or a number as one; it may be empty."""
+    counts = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+    text = str(given) if counts else given
+    return "" if isinstance(text, str) and not text else printable(name, text)
+
+
 def _words(name: str, given: Sequence[Any], horizon: int, size: int) -> Words:
+    if (
+        isinstance(given, str)
+        or not isinstance(given, Sequence | np.ndarray)
+        or np.ndim(given) == 0
+    ):
+        raise ValueError(f"{name}: {given!r}; accepted: {size} names, or {horizon} rows of them")
     listed = list(given)
     if listed and not isinstance(listed[0], (list, tuple, np.ndarray)):
         listed = [listed] * horizon
-    words = tuple(tuple(str(word) for word in row) for row in listed)
+    words = tuple(tuple(_word(name, word) for word in row) for row in listed)
     if len(words) != horizon or any(len(row) != size for row in words):
         raise ValueError(
             f"{name}: {len(words)} rows of {sorted({len(row) for row in words})}; "

@@ -18,8 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.checks import typed
 from jaxbandit.mdp import checks
 from jaxbandit.types import Array
+
+ACCEPTED = "an MDP (jb.make_instance)"
 
 
 class MDP(NamedTuple):
@@ -172,8 +175,7 @@ def canonical(mdp: MDP) -> MDP:
         >>> (jb.mdp.canonical(loose).rank == mdp.rank).all().item(), jb.mdp.canonical(mdp) is mdp
         (True, True)
     """
-    if not isinstance(mdp, MDP):
-        raise TypeError(f"mdp: {type(mdp).__name__}; accepted: an MDP (jb.make_instance)")
+    typed("mdp", mdp, MDP, ACCEPTED)
     prob = checks.floats("MDP.prob", mdp.prob)
     reward = checks.floats("MDP.reward", mdp.reward)
     next_level = checks.integers("MDP.next_level", mdp.next_level)
@@ -183,6 +185,23 @@ def canonical(mdp: MDP) -> MDP:
     rank = None if order is None else checks.ranks(order)
     made = MDP(prob, reward, next_level, rank, start)
     return mdp if all(a is b for a, b in zip(made, mdp, strict=True)) else made
+
+
+def single(mdp: MDP) -> MDP:
+    """The MDP if it is one, and not several that are stacked.
+
+    Example:
+        >>> single(None)
+        Traceback (most recent call last):
+        ...
+        TypeError: mdp: NoneType; accepted: an MDP (jb.make_instance)
+    """
+    typed("mdp", mdp, MDP, ACCEPTED)
+    if np.ndim(mdp.prob) != 4:
+        shape = np.shape(mdp.prob)
+        seen = f"{shape[0]} stacked" if len(shape) == 5 else f"prob of shape {shape}"
+        raise ValueError(f"mdp: {seen}; accepted: a single MDP, prob [H, k+1, A, M]")
+    return mdp
 
 
 def checked(mdp: MDP) -> MDP:
@@ -198,8 +217,7 @@ def checked(mdp: MDP) -> MDP:
         >>> jb.mdp.checked(mdp) is mdp
         True
     """
-    if not isinstance(mdp, MDP):
-        raise TypeError(f"mdp: {type(mdp).__name__}; accepted: an MDP (jb.make_instance)")
+    typed("mdp", mdp, MDP, ACCEPTED)
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(mdp)):
         return mdp
     mdp = canonical(mdp)

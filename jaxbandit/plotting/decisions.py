@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.checks import accept
+from jaxbandit.checks import accept, typed
 from jaxbandit.plotting.figures import (
     GREY,
     LIGHT_GREY,
@@ -154,7 +154,7 @@ def plot_comparison(
         >>> [pair for pair, found in drawn.data.items() if found.decided]
         [('A', 'C'), ('B', 'C')]
     """
-    pairs = comparison.pairs
+    pairs = typed("comparison", comparison, Comparison, "what jb.stats.compare gives").pairs
     size = (4.9, 1.25 + 0.24 * len(pairs)) if size is None else size
     ax = new_figure(size)[1][0] if ax is None else ax
     for row, pair in enumerate(pairs):
@@ -197,6 +197,7 @@ def plot_profiles(
         >>> list(plot_profiles(stats.performance_profiles(ds)).data)
         ['A', 'B']
     """
+    typed("profiles", profiles, Profiles, "what jb.stats.performance_profiles gives")
     ax = new_figure(size)[1][0] if ax is None else ax
     style = styles(list(profiles.share))
     for label, band in profiles.share.items():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit import checks
 from jaxbandit.plotting.colours import Style, ramp, styles
 from jaxbandit.plotting.files import save_figure
 
@@ -263,7 +264,12 @@ def heading(ax: Axes, title: str, notes: Sequence[str]) -> None:
     """A title at the left with small grey lines under it."""
     text = "\n".join(note for note in notes if note)
     lines = text.count("\n") + 1 if text else 0
-    ax.set_title(title, loc="left", fontsize=TITLE_SIZE, pad=4 + lines * NOTE_SIZE * 1.25)
+    ax.set_title(
+        checks.text("title", title),
+        loc="left",
+        fontsize=TITLE_SIZE,
+        pad=4 + lines * NOTE_SIZE * 1.25,
+    )
     if text:
         ax.annotate(
             text, (0, 1), (0, 3), xycoords="axes fraction", textcoords="offset points", va="bottom",

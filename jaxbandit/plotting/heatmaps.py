@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.checks import accept
+from jaxbandit.checks import accept, real_array
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, labels_of
 from jaxbandit.plotting.figures import TICK_SIZE, Drawn, compact, figure_of, literal
@@ -80,7 +80,10 @@ def plot_active_sets(
         raise ValueError(
             f"learner: {learner!r} has finished no phase; accepted: a learner with phases, and longer runs"
         )
-    chosen = finished if phases is None else list(phases)
+    listed = finished if phases is None else phases
+    if not isinstance(listed, Sequence) or not listed:
+        raise ValueError(f"phases: {phases!r}; accepted: a list of some of {finished}, or None")
+    chosen = list(listed)
     for phase in chosen:
         accept("phases", phase, finished)
     done = {
@@ -163,13 +166,13 @@ def plot_policy(
             against = instance_of(policy, instance) if "mdp_prob" in policy else stored
         title = literal(heading) if title is None else title
     else:
-        learned = np.asarray(policy, np.float64)
+        learned = np.asarray(real_array("policy", policy), np.float64)
     if against is None:
         raise ValueError("against: None; accepted: an MDP or a policy [H, k+1]")
     if isinstance(against, MDP):
         optimal, losing, visitation = _plan(against, learned, visitation)
     else:
-        optimal, losing = np.asarray(against, np.float64), None
+        optimal, losing = np.asarray(real_array("against", against), np.float64), None
     if learned.ndim != 2 or learned.shape != optimal.shape:
         raise ValueError(
             f"policy, against: shapes {learned.shape}, {optimal.shape}; accepted: [H, k+1], the same for both"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxbandit import planning
-from jaxbandit.mdp import MDP
+from jaxbandit.checks import text
+from jaxbandit.mdp import MDP, single
 from jaxbandit.mdp.labels import labels_of
 from jaxbandit.plotting.figures import TICK_SIZE, TITLE_SIZE, Drawn, figure_of
 from jaxbandit.plotting.heatmaps import SMALLEST_VISIT, action_words
@@ -35,8 +36,7 @@ def plot_instance(mdp: MDP, *, title: str | None = None, ax: Sequence[Axes] | No
         >>> jb.plot_instance(mdp).data["value"].shape
         (2, 4)
     """
-    if np.ndim(mdp.prob) != 4:
-        raise ValueError(f"mdp: {np.shape(mdp.prob)[0]} stacked; accepted: a single MDP")
+    single(mdp)
     values, policy = planning.optimal_values(mdp)
     action, value = upright(policy), upright(values[:-1])
     reached = upright(planning.visitation(mdp, policy)) > SMALLEST_VISIT
@@ -56,5 +56,5 @@ def plot_instance(mdp: MDP, *, title: str | None = None, ax: Sequence[Axes] | No
     figure = figure_of(axes[0])
     if ax is None:
         head = repr(mdp) if title is None else title
-        figure.suptitle(head, fontsize=TITLE_SIZE, x=0.01, ha="left")
+        figure.suptitle(text("title", head), fontsize=TITLE_SIZE, x=0.01, ha="left")
     return Drawn(figure, axes, {"action": action, "value": value, "reached": reached})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.checks import accept
+from jaxbandit.checks import accept, dataset
 from jaxbandit.plotting.figures import (
     TEXT_SIZE,
     Drawn,
@@ -72,7 +72,7 @@ def plot_metric(
         >>> plot_metric(ds, "optimism").data["UCB-VI"].n
         4
     """
-    accept("name", name, metric_names(ds))
+    accept("name", name, metric_names(dataset("ds", ds)))
     accept("scale", scale, ("linear", "log"))
     groups = families(ds)
     if instance in groups and family is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit.checks import text
 from jaxbandit.plotting.figures import GREY, NOTE_SIZE, TICK_SIZE, TITLE_SIZE, new_figure
 from jaxbandit.types import Array
 
@@ -144,8 +145,8 @@ def finish(
         else:
             bar.locator = _whole_numbers()
             bar.update_ticks()
-    if own and title:
-        figure.suptitle(title, fontsize=TITLE_SIZE, x=0.01, ha="left")
+    if own and title is not None:
+        figure.suptitle(text("title", title), fontsize=TITLE_SIZE, x=0.01, ha="left")
 
 
 def _whole_numbers() -> Any:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.checks import accept
+from jaxbandit.checks import accept, dataset
 from jaxbandit.mdp import MDP
 from jaxbandit.record import explicit
 from jaxbandit.results.saving import load
@@ -173,6 +173,7 @@ def _together(theirs: xarray.Dataset, mine: xarray.Dataset) -> xarray.Dataset:
     """Both on the learner axis; where ``mine`` lacks instances or seeds, nan."""
     import xarray
 
+    dataset("mine", mine)
     config = [json.loads(part.attrs.get("config", "{}")) for part in (theirs, mine)]
     for entry in ("num_episodes", "seed"):
         values = [part.get(entry) for part in config]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.checks import choice
+from jaxbandit import checks
 from jaxbandit.files import replace_file, temporary_name
 from jaxbandit.parameter_axis import index_parameters
 
@@ -49,11 +49,8 @@ def save(dataset: xarray.Dataset, path: str | os.PathLike[str], *, overwrite: bo
         ...     jb.load(path).identical(ds)
         True
     """
-    import xarray
-
-    if not isinstance(dataset, xarray.Dataset):
-        raise TypeError(f"dataset: {type(dataset).__name__}; accepted: the Dataset of a sweep")
-    path, overwrite = _path(path), choice("overwrite", overwrite, (False, True))
+    checks.dataset("dataset", dataset)
+    path, overwrite = _path(path), checks.choice("overwrite", overwrite, (False, True))
     if path.suffix != SUFFIX:
         raise ValueError(f"path: {path}; accepted: a name that ends in {SUFFIX} (netCDF)")
     if path.exists() and not overwrite:

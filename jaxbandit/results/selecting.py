@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit import checks
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, remember
 from jaxbandit.parameter_axis import parameter_names, parameter_table
@@ -101,7 +102,7 @@ def select(ds: xarray.Dataset, **values: float) -> xarray.Dataset:
         if name not in known:
             raise ValueError(f"{name}: no such parameter; accepted: {', '.join(known) or 'none'}")
         table = parameter_table(ds, name)
-        near = np.isclose(table, value, rtol=1e-6, atol=0.0)
+        near = np.isclose(table, checks.number(name, value), rtol=1e-6, atol=0.0)
         if not near.any():
             listed = ", ".join(f"{x:g}" for x in np.unique(table[np.isfinite(table)]))
             raise ValueError(f"{name}: {value}; accepted: {listed}")
@@ -146,14 +147,14 @@ def final_policy(
     """
     ds = whole(ds)
     where = _one_instance(ds, instance)
-    _accept("learner", learner, [str(name) for name in ds["learner"].values])
-    _accept(
+    checks.accept("learner", learner, [str(name) for name in ds["learner"].values])
+    checks.accept(
         "seed", seed, ds["seed"].values.tolist() if "seed" in ds.coords else range(ds.sizes["seed"])
     )
     table = ds["final_policy"].sel(learner=learner, instance=where)
     table = table.sel(seed=seed) if "seed" in ds.coords else table.isel(seed=seed)
     if "parameter" in table.dims:
-        _accept("parameter", parameter, range(table.sizes["parameter"]))
+        checks.accept("parameter", parameter, range(table.sizes["parameter"]))
         table = table.isel(parameter=parameter)
     values = table.transpose("stage", "level").values
     known = np.isfinite(values)
@@ -218,6 +219,7 @@ def in_units(ds: xarray.Dataset) -> xarray.Dataset:
         >>> f"{dollars['optimal_value'].item():.0f}", dollars["regret"].attrs["units"]
         ('375', '$')
     """
+    checks.dataset("ds", ds)
     if "reward_scale" not in ds:
         raise ValueError("ds: no variable 'reward_scale'; accepted: the Dataset of a sweep")
     units = sorted(set(np.atleast_1d(ds["reward_unit"].values).tolist()))
@@ -250,10 +252,5 @@ def _one_instance(ds: Any, instance: str | None) -> str:
     if instance is None and len(names) > 1:
         raise ValueError(f"instance: not given; accepted: one of {', '.join(names)}")
     chosen = names[0] if instance is None else instance
-    _accept("instance", chosen, names)
+    checks.accept("instance", chosen, names)
     return chosen
-
-
-def _accept(name: str, value: Any, accepted: Any) -> None:
-    if value not in accepted:
-        raise ValueError(f"{name}: {value!r}; accepted: {', '.join(map(str, accepted))}")

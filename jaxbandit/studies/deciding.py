@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit import checks
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.stats.decisions import Comparison, Pair, final_values
@@ -86,12 +87,9 @@ class Judge:
         """``counts`` are the numbers of seeds of the looks; the others are as in `until_decided`."""
         if len(learners) < 2:
             raise ValueError(f"learners: {list(learners)}; accepted: at least two to compare")
-        if not 0 < level < 1:
-            raise ValueError(f"level: {level}; accepted: a number strictly between 0 and 1")
-        if not indifference >= 0:
-            raise ValueError(f"indifference: {indifference}; accepted: a difference of regret >= 0")
         self.learners = [str(name) for name in learners]
-        self.level, self.indifference = level, indifference
+        self.level = checks.share("level", level)
+        self.indifference = checks.number("indifference", indifference, low=0)
         self.alphas = spending(counts, level)
         self.looks: list[Look] = []
         self._counts, self._key, self._resamples = list(counts), key, num_resamples
@@ -184,14 +182,12 @@ def seed_counts(first: int, most: int) -> list[int]:
         >>> seed_counts(8, 50)
         [8, 16, 32, 50]
     """
-    if int(first) != first or int(most) != most or not 2 <= first <= most:
-        raise ValueError(
-            f"first_seeds, max_seeds: {first}, {most}; accepted: whole numbers, 2 <= first_seeds <= max_seeds"
-        )
-    counts = [int(first)]
+    most = checks.whole("max_seeds", most, 2, checks.MOST_SEEDS)
+    first = checks.whole("first_seeds", first, 2, at_most=most)
+    counts = [first]
     while 2 * counts[-1] < most:
         counts.append(2 * counts[-1])
-    return counts + ([int(most)] if counts[-1] < most else [])
+    return counts + ([most] if counts[-1] < most else [])
 
 
 def until_decided(
@@ -236,6 +232,8 @@ def until_decided(
         ('1. oracle; 2. uniform', 8)
     """
     counts = seed_counts(first_seeds, max_seeds)
+    checks.share("level", level)
+    checks.number("indifference", indifference, low=0)
     judge = None
     with _folder(checkpoint) as folder:
         for count in counts:

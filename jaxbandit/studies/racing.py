@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit import checks
 from jaxbandit.stats.intervals import Estimate
 from jaxbandit.stats.max_t import FLAT, standard_error
 
@@ -74,19 +75,11 @@ class Tuner:
         seed: int = 0,
     ):
         """A race of at most ``budget`` runs (one setting, instance and seed each)."""
-        for name, value, least in (
-            ("num_instances", num_instances, 1),
-            ("budget", budget, 1),
-            ("first_seeds", first_seeds, 2),
-        ):
-            if isinstance(value, bool) or int(value) != value or value < least:
-                raise ValueError(f"{name}: {value!r}; accepted: a whole number, at least {least}")
-        if not 0 < level < 1:
-            raise ValueError(f"level: {level}; accepted: a number strictly between 0 and 1")
-        self.num_instances, self.budget = int(num_instances), int(budget)
-        self.level, self.seed = float(level), int(seed)
+        self.num_instances = checks.whole("num_instances", num_instances)
+        self.budget = checks.whole("budget", budget, at_most=checks.MOST_SEEDS)
+        self.level, self.seed = checks.share("level", level), checks.seed("seed", seed)
         self.spent = 0
-        self._first = int(first_seeds)
+        self._first = checks.whole("first_seeds", first_seeds, 2, checks.MOST_SEEDS)
         self._settings: list[dict[str, float]] = []
         self._runs: list[list[np.ndarray]] = []
         self._dropped: list[int | None] = []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from jaxbandit.checks import MOST_SEEDS, choice, number, whole
 from jaxbandit.stats.bootstrap import generator
 
 
@@ -29,10 +29,11 @@ class Range:
 
     def __post_init__(self) -> None:
         """Refuses what is not a range."""
-        ends = (float(self.low), float(self.high))
-        if not all(map(math.isfinite, ends)) or not ends[0] < ends[1]:
-            raise ValueError(f"Range: {ends}; accepted: finite numbers, low < high")
-        if self.log and not ends[0] > 0:
+        choice("log", self.log, (True, False))
+        low, high = number("low", self.low), number("high", self.high)
+        if not low < high:
+            raise ValueError(f"Range: low {low}, high {high}; accepted: low < high")
+        if self.log and not low > 0:
             raise ValueError(f"Range: low {self.low} with log=True; accepted: low > 0")
 
     def at(self, share: float) -> float:
@@ -77,8 +78,7 @@ def random_settings(space: Space, count: int, key: Any = 0) -> list[dict[str, fl
         [True, True, True, True]
     """
     check_space(space)
-    if int(count) != count or count < 1:
-        raise ValueError(f"count: {count!r}; accepted: a whole number of settings, at least 1")
+    count = whole("count", count, at_most=MOST_SEEDS, what="a whole number of settings")
     rng = generator(key)
     if not any(isinstance(values, Range) for values in space.values()):
         every = grid_settings(space)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from jaxbandit import checks
 from jaxbandit.checks import accept
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
@@ -123,13 +124,16 @@ def tune(
         >>> tuned.settings, tuned.checked_on
         ({'bonus_scale': 0.01}, 'the same instances with other seeds')
     """
+    checks.typed("learner", learner, Learner, "a Learner, as make_learner gives it")
+    checks.whole("check_seeds", check_seeds, 2, checks.MOST_SEEDS)
+    total = checks.whole("num_episodes", num_episodes, at_most=checks.MOST_EPISODES)
     training, checking, checked_on = split(instances, check)
     count = len(expand_instances(training))
+    race = Tuner(count, budget, first_seeds=first_seeds, level=level, seed=seed)
     settings = _settings(space, method, num_candidates, budget, count * first_seeds, seed)
     points(learner, settings)  # unknown parameters are refused before anything runs
-    race = Tuner(count, budget, first_seeds=first_seeds, level=level, seed=seed)
     race.add(settings)
-    run = _runner(num_episodes, arguments)
+    run = _runner(total, arguments)
     while (asked := race.ask()) is not None:
         candidates = points(learner, asked.settings)
         race.tell(asked, run({learner.name: candidates}, training, asked.num_seeds, asked.seed))
@@ -137,7 +141,7 @@ def tune(
     chosen = with_settings(learner, best)
     contest = {CHOSEN: chosen, GIVEN: learner}
     fresh = seed + STRIDE * CHECK_ROUND
-    verdict = compare(run(contest, checking, check_seeds, fresh), level=level, key=abs(seed))
+    verdict = compare(run(contest, checking, check_seeds, fresh), level=level, key=seed)
     return Tuned(
         settings=best,
         learner=chosen,
@@ -175,6 +179,7 @@ def split(
     instances: Instances, check: Instances | None
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Training instances, checking instances, and what the latter are; an instance in both is an error."""
+    expand_instances(instances)  # refuses what are none
     every = {
         (name, member): mdp
         for name, given in instances.items()
@@ -229,7 +234,7 @@ def _settings(
         return grid_settings(space)
     affordable = max(2, min(MOST_CANDIDATES, budget // (2 * cost)))
     return random_settings(
-        space, affordable if num_candidates is None else num_candidates, key=abs(seed)
+        space, affordable if num_candidates is None else num_candidates, key=seed
     )
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit import checks
+
 if TYPE_CHECKING:
     import xarray
 
@@ -71,7 +73,9 @@ def merge(shards: Iterable[xarray.Dataset]) -> xarray.Dataset:
         >>> merge([part(2, [1]), part(1, [0, 2])])["regret"].values.ravel().tolist()
         [0.0, 10.0, 20.0]
     """
-    parts = list(shards)
+    if not isinstance(shards, Iterable) or getattr(shards, "ndim", 1) == 0:
+        raise TypeError(f"shards: {type(shards).__name__}; accepted: a list of Datasets")
+    parts = [checks.dataset("shards", part) for part in shards]
     if not parts:
         raise ValueError("shards: none; accepted: the Datasets of all shards of a sweep")
     placed = _placed(parts)

@@ -69,7 +69,7 @@ def grid(learner: Learner, **values: Sequence[float]) -> LearnerGrid:
                 f"grid: learner {learner.name!r} has no array parameter {name!r}; "
                 f"accepted: {_accepted(params)}"
             )
-        columns[name] = _column(learner.name, name, listed, np.asarray(params[name]))
+        columns[name] = _column("grid", learner.name, name, listed, np.asarray(params[name]))
     size = math.prod(len(column) for column in columns.values())
     if size > MOST_SETTINGS:
         raise ValueError(f"grid: {size:,} settings; accepted: at most {MOST_SETTINGS:,}")
@@ -88,9 +88,9 @@ def _accepted(params: Mapping[str, Any]) -> str:
     return ", ".join(scalars) or "none"
 
 
-def _column(learner: str, name: str, listed: Any, default: np.ndarray) -> np.ndarray:
+def _column(where: str, learner: str, name: str, listed: Any, default: np.ndarray) -> np.ndarray:
     """The values of one parameter as [P, ...] in the type of its default, which must hold them."""
-    where = f"grid: {name}"
+    where = f"{where}: {name}"
     if isinstance(listed, str | bytes | Mapping):
         raise ValueError(f"{where}: {listed!r}; accepted: a non-empty list of values")
     if isinstance(listed, Iterable) and not hasattr(listed, "dtype"):
@@ -144,8 +144,13 @@ def points(learner: Learner, settings: Sequence[Mapping[str, float]]) -> Learner
         >>> tried.size, tried.names
         (2, ('threshold', 'first_epsilon'))
     """
-    settings = list(settings)
-    if not settings or not all(isinstance(setting, Mapping) for setting in settings):
+    checks.typed("learner", learner, Learner, "a Learner, as make_learner gives it")
+    settings = list(settings) if isinstance(settings, Sequence) else settings
+    if (
+        not isinstance(settings, list)
+        or not settings
+        or not all(isinstance(setting, Mapping) for setting in settings)
+    ):
         raise ValueError(
             f"settings: {settings!r}; accepted: a non-empty list of dictionaries, parameter -> value"
         )
@@ -159,10 +164,13 @@ def points(learner: Learner, settings: Sequence[Mapping[str, float]]) -> Learner
             )
     stacked = {}
     for name, default in params.items():
-        column = [setting.get(name, default) for setting in settings]
-        if name in names and any(np.ndim(value) for value in column):
-            raise ValueError(f"points: {name}: {column!r}; accepted: one number per setting")
-        stacked[name] = np.asarray(column, dtype=np.asarray(default).dtype)
+        own = np.asarray(default)
+        column = [setting.get(name, own) for setting in settings]
+        stacked[name] = (
+            _column("points", learner.name, name, column, own)
+            if name in names
+            else np.stack([own] * len(settings))
+        )
     made = LearnerGrid(learner._replace(params=stacked), names)
     check_settings("points", made)
     return made

@@ -10,11 +10,25 @@ it with jax's own.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
+
+
+def single_key(key: Any) -> jax.Array:
+    """``key`` if it is one typed key, else an error."""
+    typed = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    if not typed:
+        raise ValueError(f"key: {key!r}; accepted: a typed key such as jax.random.key(0)")
+    if key.ndim:
+        raise ValueError(
+            f"key: an array of shape {key.shape}; accepted: a single key (or jax.vmap)"
+        )
+    return key
 
 
 def threefry(

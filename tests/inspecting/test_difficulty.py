@@ -92,5 +92,5 @@ def test_stacks_are_refused():
     many = jb.family(
         "prophet-random", count=2, key=jax.random.key(0), horizon=2, capacity=1, num_values=2
     )
-    with pytest.raises(ValueError, match="prob of 5 axes; accepted: one instance"):
+    with pytest.raises(ValueError, match="mdp: 2 stacked; accepted: a single MDP"):
         jb.hardness(many)

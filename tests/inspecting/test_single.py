@@ -73,7 +73,7 @@ def test_mistakes():
         jb.run(uniform, MDP, 0, key)
     with pytest.raises(ValueError, match="mdp: 2 stacked"):
         jb.run(uniform, jax.tree.map(lambda x: np.stack([x, x]), MDP), 10, key)
-    with pytest.raises(ValueError, match="learner: 'ucbvi'; accepted"):
+    with pytest.raises(TypeError, match="learner: str; accepted: a Learner"):
         jb.run("ucbvi", MDP, 10, key)
     with pytest.raises(ValueError, match="needs an ordered MDP"):
         jb.run(jb.make_learner("ordered-expref"), MDP._replace(rank=None), 10, key)

@@ -60,6 +60,20 @@ def test_select_by_value(ds):
         jb.select(ds, scale=1)
 
 
+def test_select_shows_no_other_value(ds):
+    """A point that one learner keeps (the only one of "uniform") is hidden where another has another value there."""
+    chosen = jb.select(ds, bonus_scale=1.0)
+    assert chosen["learner"].values.tolist() == ["UCB-VI", "uniform"]
+    assert sorted(jb.plot_regret(chosen, instance="large").data) == [
+        "UCB-VI, bonus_scale = 1",
+        "uniform",
+    ]
+    shown = chosen["bonus_scale"].sel(learner="UCB-VI").values
+    assert shown[np.isfinite(shown)].tolist() == [1.0]
+    kept = chosen["regret"].sel(learner="UCB-VI").dropna("parameter", how="all")
+    np.testing.assert_array_equal(kept, ds["regret"].sel(learner="UCB-VI").isel(parameter=[1]))
+
+
 def test_policies_are_integers_that_others_take(ds):
     policy = jb.final_policy(ds, "UCB-VI", "large", seed=2, parameter=1)
     assert policy.dtype == np.int32

@@ -113,7 +113,13 @@ def test_points_of_a_product_run_as_the_grid():
         ([], "settings: .*accepted: a non-empty list of dictionaries"),
         ([0.5], "settings: .*accepted: a non-empty list of dictionaries"),
         ([{"bonus": 1.0}], "no scalar parameter 'bonus'; accepted: bonus_scale"),
-        ([{"bonus_scale": [1.0, 2.0]}], "accepted: one number per setting"),
+        (
+            [{"bonus_scale": [1.0, 2.0]}],
+            r"points: bonus_scale: .*; accepted: .*values of shape \(\)",
+        ),
+        ([{"bonus_scale": -1.0}], "points: learner 'ucbvi': bonus_scale: .*: a finite number >= 0"),
+        ([{"bonus_scale": float("nan")}], "points: bonus_scale: .*accepted: finite float32 values"),
+        (None, "settings: None; accepted: a non-empty list of dictionaries"),
     ],
 )
 def test_errors_name_what_is_accepted(settings, message):

@@ -7,26 +7,29 @@ from m = 1 (trajectory feedback) to m = H (every reward).
 
 Learners are tuned alike: one parameter each, five values, on instances that are not reported. Chosen
 is the value of smallest worst ratio, over the families of training instances, to the best value
-there; a value whose regret still grows linearly at the end (by a factor above 1.9 from T/2 to T) is
-refused if any other is not. Practical constants give up the theorems' guarantees; the same learners
-with the theorems' constants are beside them.
+there; a value whose regret still grows linearly at the end is refused if any other is not
+(`choosing`). Practical constants give up the theorems' guarantees; the same learners with the
+theorems' constants are beside them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxbandit.experiment.contract import Experiment, Options
 
+from .choosing import Judged, judge
+from .families import Size, drawn, random_laws, uniform_laws
 from .ladder_contestants import (
     PAPER,
+    SEGMENTED,
     TINY,
     contestants,
     make,
     segmented,
-    support,
     values_of,
     yardsticks,
 )
@@ -36,123 +39,93 @@ if TYPE_CHECKING:
 
     from jaxbandit.plotting.curves import Drawn
 
-LINEAR = 1.9
-"""Growth of the regret from T/2 to T above which it counts as linear."""
 TRAINING_KEY, REPORTED_KEY = 8001, 8002
 """Roots of the instances; neither is that of another experiment."""
-SEEDS_PER_INSTANCE = 2
 SIZES = {"tiny": TINY, "paper": PAPER}
-TRAINING = "training "
-"""Before the names of families that are tuned on and not reported."""
+TRAINING, PROPHETS = "-training", "-prophets"
+"""After the name of a size: the sweep that chooses, and that of learners for prophets alone."""
+Sweep = dict[str, Any] | Callable[[dict[str, Any]], dict[str, Any]]
 
 
-def random_laws(size: tuple[int, int, int], count: int, root: int) -> list[Any]:
-    """Prophet instances on the support of I1 whose laws are drawn uniformly."""
-    import jaxbandit as jb
-
-    horizon, capacity, num_values = size
-    random = np.random.default_rng([root, *size])
-    laws = random.dirichlet(np.ones(num_values), (count, horizon))
-    return [
-        jb.make_instance("prophet", values=support(size), probabilities=law, capacity=capacity)
-        for law in laws
-    ]
+def training_instances(size: Size, count: int, prophets: bool = False) -> dict[str, Any]:
+    """What is tuned on: prophets with random laws, I2 and posted pricing, or the first alone."""
+    found = {"prophet, random laws": random_laws(size, count, TRAINING_KEY)}
+    return found if prophets else found | _others(size, count, TRAINING_KEY)
 
 
-def drawn(name: str, size: tuple[int, int, int], count: int, root: int) -> Any:
-    """Draws of a registered random family."""
-    import jax
-
-    import jaxbandit as jb
-
-    horizon, capacity, num_values = size
-    return jb.family(
-        name,
-        count=count,
-        key=jax.random.fold_in(jax.random.key(root), horizon),
-        horizon=horizon,
-        capacity=capacity,
-        num_values=num_values,
-    )
-
-
-def instances(size: tuple[int, int, int], count: int, prophets: bool = False) -> dict[str, Any]:
-    """The families of a size, reported and for training: prophets (I1 with other laws, I2) and
-    posted pricing; or the first alone, for learners of prophets with a known support."""
-    found = {}
-    for prefix, root, number in (
-        ("", REPORTED_KEY, count),
-        (TRAINING, TRAINING_KEY, max(2, count // 2)),
-    ):
-        found[f"{prefix}prophet, random laws"] = random_laws(size, number, root)
-        if not prophets:
-            found[f"{prefix}I2"] = drawn("prophet-random", size, number, root)
-            found[f"{prefix}posted pricing"] = drawn("posted-pricing-random", size, number, root)
+def reported_instances(size: Size, count: int, prophets: bool = False) -> dict[str, Any]:
+    """What is reported: other draws; at the paper's size I1 itself, and knapsacks, which no learner
+    was tuned on."""
+    if size == PAPER:
+        found: dict[str, Any] = {"I1": uniform_laws(size, count)}
+    else:
+        found = {"prophet, random laws": random_laws(size, count, REPORTED_KEY)}
+    if prophets:
+        return found
+    found |= _others(size, count, REPORTED_KEY)
+    if size == PAPER:
+        found["knapsack"] = drawn("knapsack-random", size, count, REPORTED_KEY)
     return found
 
 
-def choose(ds: Dataset, label: str) -> int:
-    """The index of the value of smallest worst ratio to the best, over the training families."""
+def _others(size: Size, count: int, root: int) -> dict[str, Any]:
+    return {
+        "I2": drawn("prophet-random", size, count, root),
+        "posted pricing": drawn("posted-pricing-random", size, count, root),
+    }
+
+
+def judged(ds: Dataset, label: str) -> Judged:
+    """The values of a learner's parameter on the families of a training sweep."""
     from jaxbandit import stats
 
-    regrets, growths = [], []
-    for family, names in stats.families(ds).items():
-        if family.startswith(TRAINING):
-            runs = ds["regret"].sel(learner=label, instance=names).mean(["instance", "seed"])
-            curves = runs.transpose("parameter", "episode").values[: len(values_of(label))]
-            regrets.append(curves[:, -1])
-            growths.append(curves[:, -1] / np.maximum(curves[:, curves.shape[1] // 2 - 1], 1e-9))
-    ratios = np.max([r / max(r.min(), 1e-9) for r in regrets], axis=0)
-    linear = np.max(growths, axis=0) > LINEAR
-    return int(np.argmin(np.where(linear & ~linear.all(), np.inf, ratios)))
+    finals, halves = [], []
+    for names in stats.families(ds).values():
+        runs = ds["regret"].sel(learner=label, instance=names).mean(["instance", "seed"])
+        curves = runs.transpose("parameter", "episode").values[: len(values_of(label))]
+        finals.append(curves[:, -1])
+        halves.append(curves[:, curves.shape[1] // 2 - 1])
+    return judge(np.stack(finals, axis=1), np.stack(halves, axis=1))
 
 
-def reported(ds: Dataset) -> Dataset:
-    """The reported instances, every learner with its chosen setting."""
-    import xarray as xr
-
-    names = [str(name) for name in ds["instance"].values if not str(name).startswith(TRAINING)]
-    kept = {"learner", "instance", "seed", "episode", "family"}
-    runs = ds[["regret", "run_seconds"]].sel(instance=names)
-    runs = runs.drop_vars([name for name in runs.coords if name not in kept])
-    parts = [
-        runs.sel(learner=[label]).isel(parameter=choose(ds, str(label)))
-        for label in ds["learner"].values
-    ]
-    return xr.concat(parts, "learner", coords="minimal", compat="override")
-
-
-def sweeps(options: Options) -> dict[str, dict[str, Any]]:
-    """For each size: all settings on training and reported instances, which share a program.
+def sweeps(options: Options) -> dict[str, Sweep]:
+    """For each size: all settings on training instances, then the chosen ones on those reported.
 
     Learners of prophets alone have sweeps of their own.
     """
     import jaxbandit as jb
 
-    count = max(2, options.choose_seeds(6, full=16) // SEEDS_PER_INSTANCE)
-    common: dict[str, Any] = {
-        "num_seeds": SEEDS_PER_INSTANCE,
+    count = options.choose_instances(8, full=16)
+    common = {
+        "num_seeds": options.choose_seeds(1, full=2),
         "record": jb.record.linear(20),
     }
-    # At the paper's size the first phase of ExpRef alone takes some 20,000 episodes.
     episodes = {
-        "tiny": options.choose_episodes(20_000, full=200_000),
-        "paper": options.choose_episodes(50_000, full=200_000),
+        "tiny": options.choose_episodes(100_000, full=1_000_000),
+        "paper": options.choose_episodes(200_000, full=2_000_000),
     }
-    found = {}
+    found: dict[str, Sweep] = {}
+
+    def pair(name: str, size: Size, labels: list[str], beside: dict[str, Any], prophets: bool) -> None:  # fmt: skip
+        """The sweep that chooses and, after it, the one that is reported."""
+        lasting = {**common, "num_episodes": episodes["paper" if size == PAPER else "tiny"]}
+
+        def chosen(datasets: dict[str, Any]) -> dict[str, Any]:
+            training = datasets[name + TRAINING]
+            picked = {label: make(label, size, judged(training, label).choice) for label in labels}
+            instances = reported_instances(size, count, prophets)
+            return {**lasting, "learners": picked | beside, "instances": instances}
+
+        instances = training_instances(size, max(2, count // 2), prophets)
+        grids = {label: make(label, size) for label in labels}
+        found[name + TRAINING] = {**lasting, "learners": grids, "instances": instances}
+        found[name] = chosen
+
     for name, size in SIZES.items():
-        common["num_episodes"] = episodes[name]
-        for suffix, prophets in (("", False), ("-prophets", True)):
-            learners = {
-                label: make(label, size) for label in contestants(size, prophets, options.full)
-            }
-            found[name + suffix] = {
-                **common,
-                "learners": learners | ({} if prophets else yardsticks()),
-                "instances": instances(size, count, prophets),
-            }
-    common["num_episodes"] = episodes["tiny"]
-    found["segments"] = {**common, "learners": segmented(), "instances": instances(TINY, count)}
+        for suffix, prophets in (("", False), (PROPHETS, True)):
+            labels = contestants(size, prophets, options.full)
+            pair(name + suffix, size, labels, {} if prophets else yardsticks(), prophets)
+    pair("segments", SEGMENTED, segmented(), {}, False)
     return found
 
 
@@ -160,7 +133,9 @@ def joined(datasets: dict[str, Dataset], name: str) -> Dataset:
     """All learners of a size with their chosen settings; nan where a learner did not play."""
     import xarray as xr
 
-    parts = [reported(datasets[label]) for label in (name, f"{name}-prophets")]
+    kept = {"learner", "instance", "seed", "episode", "family"}
+    parts = [datasets[label][["regret", "run_seconds"]] for label in (name, name + PROPHETS)]
+    parts = [part.drop_vars([x for x in part.coords if x not in kept]) for part in parts]
     parts[1] = parts[1].reindex(instance=parts[0]["instance"].values)
     parts[1] = parts[1].assign_coords(family=("instance", parts[0]["family"].values))
     return xr.concat(parts, "learner", coords="minimal", compat="override")
@@ -176,26 +151,41 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
         ds = joined(datasets, name)
         found[f"ladder_{name}"] = ladder_figures.curves(ds, title_of(size))
         found[f"ladder_{name}_summary"] = ladder_figures.summary(ds, title_of(size))
-    found["ladder_segments"] = ladder_figures.segments(
-        reported(datasets["segments"]), title_of(TINY)
-    )
+    found["ladder_segments"] = ladder_figures.segments(datasets["segments"], title_of(SEGMENTED))
     return found
 
 
-def title_of(size: tuple[int, int, int]) -> str:
+def title_of(size: Size) -> str:
     """The sizes in words."""
     return "H = {}, k = {}, A = {}".format(*size)
 
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Chosen settings, final regrets with intervals and times, and whether each beats uniform."""
-    from .ladder_tables import chosen_table, final_table
+    from .ladder_tables import chosen_table, final_table, segments_table
 
     del options
     parts = []
     for name, size in SIZES.items():
         parts += [f"## {title_of(size)}", final_table(joined(datasets, name))]
+    parts += [f"## Segments, {title_of(SEGMENTED)}", segments_table(datasets["segments"])]
     return {"ladder.md": "\n\n".join(parts), "ladder_tuning.md": chosen_table(datasets)}
 
 
-EXPERIMENT = Experiment("ladder", __doc__, sweeps, figures, tables)
+EXPERIMENT = Experiment(
+    "ladder",
+    __doc__,
+    sweeps,
+    figures,
+    tables,
+    outputs={
+        "ladder_paper_summary.png": "final regret of every learner against its feedback, at the paper's size",
+        "ladder_tiny_summary.png": "the same on tiny MDPs, with UCB1 over all policies",
+        "ladder_paper.png": "curves by rung with bands",
+        "ladder_tiny.png": "the same on tiny MDPs",
+        "ladder_segments.png": "regret against the number of segments whose totals are shown",
+        "ladder.md": "final regrets with intervals, against uniform play, and times",
+        "ladder_tuning.md": "what was tried and chosen",
+    },
+    takes="about eight minutes on two cores; with --full two hours",
+)

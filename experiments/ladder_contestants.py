@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .families import Size, support
+
 RUNGS = ("one bit", "bandit", "trajectory", "semi-bandit", "semi-bandit and structure")
 YARDSTICKS = ("uniform", "oracle")
-TINY, PAPER = (3, 2, 3), (15, 2, 5)
-"""(H, k, A)."""
+TINY, SEGMENTED, PAPER = (3, 2, 3), (6, 2, 3), (15, 2, 5)
+"""(H, k, A): of all learners, of the segments, and of the paper."""
 
 
 class Contestant(NamedTuple):
@@ -74,42 +76,48 @@ SLOW = ("PSRL",)
 PROPHETS_ONLY = ("prophet optimism",)
 
 
-def support(size: tuple[int, int, int]) -> np.ndarray:
-    """The values of I1, [H, A].
+def contestant(label: str) -> Contestant | None:
+    """The contestant of a label, also of "m segments"; None for the yardsticks.
 
     Example:
-        >>> support((2, 1, 3)).tolist()
-        [[0.0, 0.5, 1.0], [0.0, 0.5, 1.0]]
+        >>> contestant("2 segments").fixed["segments"]
+        2
     """
-    horizon, _, num_values = size
-    return np.tile(np.linspace(0, 1, num_values), (horizon, 1))
+    if "segment" not in label:
+        return CONTESTANTS.get(label)
+    one = CONTESTANTS["trajectory TS"]
+    return one._replace(fixed={**one.fixed, "segments": int(label.split(maxsplit=1)[0])})
 
 
-def make(label: str, size: tuple[int, int, int], **more: Any) -> Any:
-    """A contestant for MDPs of a size, as a grid over the values of its tuned parameter.
+def make(label: str, size: Size, index: int | None = None) -> Any:
+    """A contestant for MDPs of a size, as a grid over the values of its tuned parameter, or with
+    the value of that index.
 
     Example:
-        >>> make("PSRL", TINY).size, make("UCB-VI", TINY).learner.feedback
+        >>> make("PSRL", TINY).size, make("UCB-VI", TINY, 0).feedback
         (5, 'semi-bandit')
     """
     import jaxbandit as jb
 
-    one = CONTESTANTS[label]
-    fixed = {**one.fixed, **more}
+    one = contestant(label)
+    assert one is not None
+    fixed = dict(one.fixed)
     if one.name == "prophet-optimism":
         fixed["values"] = support(size)
+    if index is not None:
+        fixed[one.parameter] = one.values[index]
     learner = jb.make_learner(one.name, **fixed)
     learner = jb.one_bit(learner) if one.one_bit else learner
-    return jb.grid(learner, **{one.parameter: one.values})
+    return jb.grid(learner, **{one.parameter: one.values}) if index is None else learner
 
 
 def values_of(label: str) -> tuple[float, ...]:
     """The values tried of a learner's parameter; one, whatever it is, for the yardsticks."""
-    known = CONTESTANTS.get("trajectory TS" if "segment" in label else label)
+    known = contestant(label)
     return (np.nan,) if known is None else known.values
 
 
-def contestants(size: tuple[int, int, int], prophets: bool, full: bool = False) -> list[str]:
+def contestants(size: Size, prophets: bool, full: bool = False) -> list[str]:
     """Who plays at a size: the learners for all families, or those for prophets alone.
 
     Example:
@@ -135,12 +143,9 @@ def yardsticks() -> dict[str, Any]:
     return {name: jb.make_learner(name) for name in YARDSTICKS} | theory
 
 
-def segmented() -> dict[str, Any]:
-    """Trajectory TS shown the totals of m = 1..H segments."""
-    return {
-        f"{m} segment{'s' if m > 1 else ''}": make("trajectory TS", TINY, segments=m)
-        for m in range(1, TINY[0] + 1)
-    }
+def segmented() -> list[str]:
+    """Trajectory TS shown the totals of m segments, from one to H."""
+    return [f"{m} segment{'s' if m > 1 else ''}" for m in (1, 2, 3, 6)]
 
 
 def rung_of(label: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .ladder import TRAINING, choose
+from .ladder import TRAINING, judged
 from .ladder_contestants import RUNGS, YARDSTICKS, rung_of, values_of
 
 if TYPE_CHECKING:
@@ -54,33 +54,36 @@ def final_table(ds: Dataset) -> str:
     return markdown_table(head, rows)
 
 
+def segments_table(ds: Dataset) -> str:
+    """Final regret of trajectory TS by the number of segments."""
+    from jaxbandit import stats
+    from jaxbandit.experiment.report import markdown_table
+
+    rows = [
+        [row.family, row.learner, f"{row.mean:,.3g}", f"{row.low:,.3g} to {row.high:,.3g}"]
+        for row in stats.final_table(ds.isel(episode=[-1]))
+    ]
+    return markdown_table(["family", "shown", "final regret", "95 % interval"], rows)
+
+
 def chosen_table(datasets: dict[str, Dataset]) -> str:
     """The value of each learner's parameter that training chose, and all that were tried."""
-    from jaxbandit import stats
     from jaxbandit.experiment.report import markdown_table
 
     rows = []
     for name, ds in datasets.items():
+        if not name.endswith(TRAINING):
+            continue
         for label in map(str, ds["learner"].values):
-            values = values_of(label)
-            if len(values) == 1:
-                continue
-            means = [
-                ds["regret"]
-                .sel(learner=label, instance=names)
-                .isel(episode=-1)
-                .mean(["instance", "seed"])
-                .values
-                for family, names in stats.families(ds).items()
-                if family.startswith(TRAINING)
-            ]
+            values, found = values_of(label), judged(ds, label)
             tried = [
-                f"{value:.3g}: {' / '.join(f'{mean[j]:,.3g}' for mean in means)}"
-                for j, value in enumerate(values)
+                f"{value:.3g}: {worst:.2f}{' (linear)' if linear else ''}"
+                for value, worst, linear in zip(values, found.worst, found.linear, strict=True)
             ]
-            rows.append([name, label, f"{values[choose(ds, label)]:.3g}", "; ".join(tried)])
+            size = name.removesuffix(TRAINING)
+            rows.append([size, label, f"{values[found.choice]:.3g}", "; ".join(tried)])
     note = (
-        "Mean final regret in training by value of the parameter, the families of training instances in order. "
-        "Chosen: the smallest worst ratio to the best value of a family, among values whose regret is not linear."
+        "Tried: value of the parameter and its worst ratio, over the families of training, of mean final regret to that of "
+        "the best value there. Chosen: the smallest, among values whose regret is not linear at the end."
     )
     return f"{note}\n\n{markdown_table(['size', 'learner', 'chosen', 'tried'], rows)}"

@@ -28,7 +28,7 @@ def make_up(arguments, levels=LEVELS, seconds=lambda learner, capacity: 1.0, num
             factor = 0.9 + 0.2 * np.random.default_rng(zlib.crc32(name.encode())).random()
             for point in range(grid.size):
                 noise = 1 + 0.01 * rng.standard_normal((seeds, 1))
-                short = learner.split(",")[0].split(" (")[0]
+                short = learner.split(",")[0].split(" (")[0].removeprefix("shared ")
                 level = levels.get(learner, levels[short]) * (1 + abs(point - grid.size // 2))
                 regret[row, column, point] = level * factor * noise * np.sqrt(episodes)
     coords = {

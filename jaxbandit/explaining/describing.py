@@ -117,7 +117,7 @@ def presets(learner: str) -> dict[str, dict[str, Any]]:
 
     Example:
         >>> presets("ucbvi")
-        {'theory': {}, 'practical': {'bonus_scale': 0.015625}}
+        {'theory': {}, 'practical': {'bonus_scale': 0.03125}}
     """
     import numpy as np
 

@@ -18,17 +18,17 @@ PRESETS: dict[str, dict[str, dict[str, float]]] = {
     "expref": {
         "theory": {},
         "practical": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.2982, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.064,
+            "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.09,
         },
     },
     "ordered-expref": {
         "theory": {},
         "practical": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.204, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.0385,
-            "exploration_scale": 2.5,
+            "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.09,
+            "exploration_scale": 1.25,
         },
         "practical-paper-exploration": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.329, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.069,
+            "episodes_scale": 1 / 12, "first_epsilon": 0.42, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.125,
             "exploration_scale": 0.5,
         },
     },

@@ -46,7 +46,7 @@ from jaxbandit.learners.ucbvi_planning import greedy, optimistic_values, policy_
 from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, doubt
 from jaxbandit.types import Array
 
-PRESETS = {"theory": 1.0, "practical": 2.0**-6}
+PRESETS = {"theory": 1.0, "practical": 2.0**-5}
 
 
 class UCBVIState(NamedTuple):
@@ -86,13 +86,13 @@ def ucbvi(
         bonus_scale: c >= 0; 1 if neither it nor a preset is given.
         monotone: take the min with the Q of the episode before.
         bonus: "hoeffding" or "bernstein".
-        preset: "theory" (c = 1) or "practical" (c = 1/64, no guarantee); ``bonus_scale`` overrides
+        preset: "theory" (c = 1) or "practical" (c = 1/32, no guarantee); ``bonus_scale`` overrides
             it.
 
     Example:
         >>> learner = ucbvi(preset="practical")
         >>> learner.feedback, float(learner.params["bonus_scale"])
-        ('semi-bandit', 0.015625)
+        ('semi-bandit', 0.03125)
     """
     choice("preset", preset, (None, *PRESETS))
     if bonus_scale is None:

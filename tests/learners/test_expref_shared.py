@@ -10,7 +10,13 @@ from scipy import stats
 
 import jaxbandit as jb
 from jaxbandit.learner import Problem
-from jaxbandit.learners.expref_shared import _absorb, _next_block, estimates, expref_shared
+from jaxbandit.learners.expref_shared import (
+    _absorb,
+    _next_block,
+    estimates,
+    exploration,
+    expref_shared,
+)
 from jaxbandit.xla.compat import x64
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
@@ -179,6 +185,43 @@ def test_a_stage_costs_one_level():
         assert float(blocks.episodes.sum()) == 25 * np.ceil(n / 5)
 
 
+def test_exploration_by_hand():
+    """Two of three actions are active; g = 0.8 on alpha-hat of the phase before, but not in the
+    first phase. Tolerance: float64 rounding."""
+    with x64():
+        state = some_state(0, 2)._replace(
+            active=jnp.broadcast_to(jnp.asarray([True, False, True]), (3, 3, 3)),
+            committed=jnp.full((3, 3), 2, jnp.int32),
+            greedy_share=jnp.float64(0.8),
+        )
+        first, second = (exploration(state._replace(phase=jnp.int32(r)))[1, 1] for r in (0, 1))
+        np.testing.assert_allclose(first, [0.5, 0, 0.5], atol=1e-15)
+        np.testing.assert_allclose(second, [0.1, 0, 0.9], atol=1e-15)
+        ordered = state._replace(
+            uniform=jnp.float64(0.4),
+            rank=jnp.broadcast_to(jnp.asarray([5, 9, 1], jnp.int32), (3, 3, 3)),
+        )
+        first, second = (exploration(ordered._replace(phase=jnp.int32(r)))[1, 1] for r in (0, 1))
+        np.testing.assert_allclose(first, [0.8, 0, 0.2], atol=1e-15)
+        np.testing.assert_allclose(second, [0.16, 0, 0.84], atol=1e-15)
+
+
+def test_what_is_repeated_is_active():
+    """alpha-hat of a finished phase is in the sets of the next: 40 phases of made-up sums."""
+    learner = expref_shared(preset="practical")
+    random = np.random.default_rng(3)
+    step = jax.jit(lambda state, sums: _absorb(state, _next_block(state).episodes, sums))
+    for _ in range(10):
+        state = learner.blocks.init(Problem(3, 2, 3, jnp.float32(1e6)), learner.params)
+        while int(state.phase) < 4 and int(state.stage) >= 0:
+            episodes = np.asarray(_next_block(state).episodes)
+            state = step(state, jnp.asarray(episodes * random.random(episodes.shape), jnp.float32))
+            kept = np.take_along_axis(
+                np.asarray(state.active)[:, 1:], np.asarray(state.committed)[:, 1:, None], -1
+            )
+            assert int(state.phase) == 0 or kept.all()
+
+
 @pytest.mark.parametrize("ordered", [False, True])
 def test_conformance(ordered):
     short = {"episodes_scale": 0.004, "last_epsilon": 0.1, "threshold": 0.2}
@@ -204,6 +247,8 @@ def test_parameters_are_checked():
         expref_shared(num_phases=2.5)
     with pytest.raises(ValueError, match="exploration_scale: 1; accepted: only with ordered=True"):
         expref_shared(exploration_scale=1)
+    with pytest.raises(ValueError, match=r"greedy_share: 1.5; accepted: a finite number >= 0 and"):
+        expref_shared(greedy_share=1.5)
     learner = expref_shared(preset="practical")
     learner.check(learner.params)
     with pytest.raises(ValueError, match=r"threshold: -0.5; accepted: a finite number > 0"):

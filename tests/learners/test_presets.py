@@ -19,15 +19,15 @@ def test_theory_is_the_paper_and_given_values_come_first():
             assert list(params) == list(DEFAULTS[name])
     overruled = jb.make_learner("expref", preset="practical", threshold=0.1).params
     assert float(overruled["threshold"]) == 0.1
-    assert float(overruled["first_epsilon"]) == 0.2982
+    assert float(overruled["first_epsilon"]) == 0.3
 
 
 def test_the_schedule_of_the_practical_preset():
     learner = jb.make_learner("expref", preset="practical")
     found = make_constants(learner, jb.Problem(2, 2, 2, 2_000_000), learner.params)
-    epsilons = [0.2982, 0.2109, 0.1491, 0.1054, 0.0746]
+    epsilons = [0.3, 0.2121, 0.15, 0.1061, 0.075]
     np.testing.assert_allclose(found.epsilons[:6], [*epsilons, 0], atol=1e-4)
-    assert found.episodes_per_arm[:6].tolist() == [164, 327, 653, 1306, 2611, 0]
+    assert found.episodes_per_arm[:6].tolist() == [162, 323, 645, 1290, 2580, 0]
 
 
 def test_captions():

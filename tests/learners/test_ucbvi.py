@@ -370,7 +370,7 @@ def test_huge_number_of_episodes():
 
 def test_presets_and_errors():
     assert float(ucbvi().params["bonus_scale"]) == 1.0
-    assert float(ucbvi(preset="practical").params["bonus_scale"]) == 2**-6
+    assert float(ucbvi(preset="practical").params["bonus_scale"]) == 2**-5
     assert float(ucbvi(0.5, preset="practical").params["bonus_scale"]) == 0.5
     assert make_learner("ucbvi", monotone=True).feedback == "semi-bandit"
     for parameters, message in [

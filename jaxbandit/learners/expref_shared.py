@@ -28,11 +28,10 @@ A stage takes at most p^2 ceil(n / p) episodes, with p the smallest prime that i
 Theorems 3.1 and 3.11 hold with p in the place of k A under the root.
 
 With ``greedy_share`` g > 0 (the practical presets; 0 in "theory") exploration plays, from the second
-phase on and independently at every stage, alpha-hat of the phase before with probability g. That
-action is active, as argmax Phi-hat is never dropped, so the regret per episode is bounded as before
-and is lower in practice, and the states that good policies visit are seen more often. Every active
-action keeps at least 1 - g of its probability, so Lemma 3.2 (3.12), and all that follows from it,
-holds with C_{l,i} / (1 - g)^(i-1) for C_{l,i}.
+phase on and at every stage, alpha-hat of the phase before with probability g. It is active, as argmax
+Phi-hat is never dropped, so every episode still plays active actions only. Any other action keeps 1 - g
+of its probability, so visits from stage i to stage j shrink by (1 - g)^(j-i) at most: the induction
+on C holds for C_{l,i} / (1 - g)^(H-i), and the bounds grow by 1 / (1 - g)^(H-1) at most.
 
 Deviations from ExpRef beside these: a stage whose levels all have one active action is not
 played; phases run while eps > sqrt(H A ln T / T), without k, because a phase is shorter.

@@ -42,10 +42,12 @@ class OneBitFeedback(NamedTuple):
     """One bit: a coin flip whose probability of 1 is the total reward of the episode.
 
     The field has the name of the bandit's, so that learners for bandit feedback read either.
+
+    Fields:
+        total: float [], 0 or 1.
     """
 
     total: Array
-    """float []: 0 or 1."""
 
 
 class BanditFeedback(NamedTuple):
@@ -73,12 +75,17 @@ class TrajectoryFeedback(NamedTuple):
 
 
 class SegmentsFeedback(NamedTuple):
-    """The states and actions visited, and the total reward of each segment of stages."""
+    """The states and actions visited, and the total reward of each segment of stages.
+
+    Fields:
+        levels: int32 [H], the level visited at each stage.
+        actions: int32 [H], the action played there.
+        totals: float [m], the rewards of each segment; its stages are those of `segment_bounds`.
+    """
 
     levels: Array
     actions: Array
     totals: Array
-    """float [m]; the stages of each are those of `segment_bounds`."""
 
 
 class SemiBanditFeedback(NamedTuple):

@@ -150,7 +150,7 @@ def _constructed(kind: str) -> Callable[[str], Entry]:
             if p.default is p.empty and p.kind is not p.VAR_KEYWORD
         ]
         call = f"jb.make_{kind}({', '.join([chr(34) + name + chr(34), *needed])})"
-        text = [textwrap.fill(part, WIDTH - 2) for part in rest]
+        text = [textwrap.fill(part, WIDTH - 2, break_on_hyphens=False) for part in rest]
         if kind == "learner":
             text += _of_learner(name, constructor, needed)
         return Entry(
@@ -177,11 +177,13 @@ def _of_learner(name: str, constructor: Callable, needed: list[str]) -> list[str
         lines.append(f"{sees}{told}.")
         if varied:
             grid = f"A sweep can vary (jb.grid): {', '.join(varied)}."
-            lines.append(textwrap.fill(grid, WIDTH - 2))
+            lines.append(textwrap.fill(grid, WIDTH - 2, break_on_hyphens=False))
     for preset, values in presets(name).items():
         shown = ", ".join(f"{key} {value:.6g}" for key, value in values.items())
         shown = shown or "every parameter as the paper or the default has it"
-        lines.append(textwrap.fill(f'preset "{preset}": {shown}', WIDTH - 2))
+        lines.append(
+            textwrap.fill(f'preset "{preset}": {shown}', WIDTH - 2, break_on_hyphens=False)
+        )
     return ["\n".join(lines)] if lines else []
 
 
@@ -204,7 +206,7 @@ def _feedback(name: str) -> Entry:
     ]
     text = [*rest, f"Learners that see it: {', '.join(seen)}."] if seen else rest
     call = f'jb.Learner(init, act, update, feedback="{name}")'
-    joined = "\n\n".join(textwrap.fill(part, WIDTH - 2) for part in text)
+    joined = "\n\n".join(textwrap.fill(part, WIDTH - 2, break_on_hyphens=False) for part in text)
     return Entry(name, "feedback", first, call, joined, _parameters(shown), "fields")
 
 
@@ -236,7 +238,7 @@ def _experiment(name: str) -> Entry:
     rows = tuple(Parameter(file, "", meaning) for file, meaning in experiment.outputs.items())
     text = [*rest, *([f"Takes {experiment.takes}."] if experiment.takes else [])]
     text += [f"Reads the results of {', '.join(experiment.needs)}."] if experiment.needs else []
-    joined = "\n\n".join(textwrap.fill(part, WIDTH - 2) for part in text)
+    joined = "\n\n".join(textwrap.fill(part, WIDTH - 2, break_on_hyphens=False) for part in text)
     return Entry(name, "experiment", first, f"jaxbandit run {name}", joined, rows, "writes")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import re
 from typing import Any
@@ -70,6 +71,26 @@ def example(thing: Any) -> str:
     """
     lines = _section(thing, ("Example:",))
     return inspect.cleandoc("\n".join(lines)).strip() if lines else ""
+
+
+def as_html(text: str) -> str:
+    """Text with names in backticks as HTML.
+
+    Example:
+        >>> as_html("from ``key`` if theta < 1 (`theory`)")
+        'from <code>key</code> if theta &lt; 1 (<code>theory</code>)'
+    """
+    return re.sub(r"(`{1,2})([^`]+)\1", r"<code>\2</code>", html.escape(text))
+
+
+def as_text(text: str) -> str:
+    """Text without the marks around names.
+
+    Example:
+        >>> as_text("from ``key``")
+        'from key'
+    """
+    return re.sub(r"``([^`]+)``", r"\1", text)
 
 
 def _section(thing: Any, heads: tuple[str, ...]) -> list[str]:

@@ -16,7 +16,7 @@ from jaxbandit.experiment import load_experiment
 from jaxbandit.experiment.catalogue import experiments_folder
 from jaxbandit.experiment.report import STYLE, image
 from jaxbandit.explaining.describing import describe, names
-from jaxbandit.explaining.docstrings import entries, paragraphs
+from jaxbandit.explaining.docstrings import as_html, entries, paragraphs
 from jaxbandit.explaining.examples import small_instance
 from jaxbandit.files import write_atomically
 
@@ -101,7 +101,7 @@ def _described(kind: str) -> Iterator[str]:
 def _entries(name: str, kind: str) -> Iterator[str]:
     yield f'<h3 id="{kind}-{html.escape(name)}">{html.escape(name)}</h3>'
     for entry in describe(name, kind).entries:
-        yield entry._repr_html_()
+        yield entry.body()
 
 
 def _experiments(results: Path | None) -> Iterator[str]:
@@ -137,11 +137,11 @@ def _api() -> Iterator[str]:
         yield f"<h3>jaxbandit.{html.escape(name)}</h3>"
         if inspect.isfunction(thing) or hasattr(thing, "__wrapped__"):
             yield f"<p><code>{html.escape(f'{name}{inspect.signature(thing)}')}</code></p>"
-        yield f"<p>{html.escape(first)}</p>"
+        yield f"<p>{as_html(first)}</p>"
         told = entries(thing) if callable(thing) else {}
         if told:
             rows = "".join(
-                f"<tr><td><code>{html.escape(key)}</code></td><td>{html.escape(text)}</td></tr>"
+                f"<tr><td><code>{html.escape(key)}</code></td><td>{as_html(text)}</td></tr>"
                 for key, text in told.items()
             )
             yield f"<table>{rows}</table>"

@@ -86,7 +86,14 @@ def knapsack_random(
     """Random items: each has ``num_outcomes`` pairs (reward, cost) with probabilities uniform on
     the simplex.
 
-    Rewards are uniform on [0, 1], costs uniform on 0..``largest_cost`` (default: the budget).
+    Rewards are uniform on [0, 1], costs uniform on 0..``largest_cost``.
+
+    Args:
+        key: a typed key, as jax.random.key(0) gives it; the instance is drawn from it.
+        horizon: H, the number of items.
+        budget: what all accepted items may cost together, a whole number.
+        num_outcomes: M, the pairs (reward, cost) that an item may turn out to have.
+        largest_cost: of an item, a whole number; by default the budget.
 
     Example:
         >>> import jax, jaxbandit as jb

@@ -53,6 +53,12 @@ def posted_pricing_random(key: Any, horizon: int, capacity: int, num_values: int
     """Valuations uniform on [0, 1], their probabilities uniform on the simplex (as I2 of the
     prophets).
 
+    Args:
+        key: a typed key, as jax.random.key(0) gives it; the instance is drawn from it.
+        horizon: H, the number of customers.
+        capacity: k, the number of items for sale.
+        num_values: A, the valuations that a customer may have; these are the prices, too.
+
     Example:
         >>> import jax, jaxbandit as jb
         >>> key = jax.random.key(0)

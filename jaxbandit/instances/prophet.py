@@ -56,8 +56,12 @@ def prophet(
 
 
 def prophet_uniform(horizon: int, capacity: int, num_values: int) -> MDP:
-    """I1 of the experiments: every X_i is uniform on {0, 1/(A-1), 2/(A-1), ..., 1}, A = num_values
-    >= 2.
+    """I1 of the experiments: every X_i is uniform on {0, 1/(A-1), 2/(A-1), ..., 1}.
+
+    Args:
+        horizon: H, the number of stages.
+        capacity: k, how many values may be taken.
+        num_values: A >= 2, the values that a stage may offer; each is a threshold, too.
 
     Example:
         >>> import jaxbandit as jb
@@ -74,6 +78,12 @@ def prophet_uniform(horizon: int, capacity: int, num_values: int) -> MDP:
 def prophet_random(key: Any, horizon: int, capacity: int, num_values: int) -> MDP:
     """I2 of the experiments: A values per stage uniform on [0, 1], probabilities uniform on the
     simplex.
+
+    Args:
+        key: a typed key, as jax.random.key(0) gives it; the instance is drawn from it.
+        horizon: H, the number of stages.
+        capacity: k, how many values may be taken.
+        num_values: A, the values that a stage may offer; each is a threshold, too.
 
     Example:
         >>> import jax, jaxbandit as jb

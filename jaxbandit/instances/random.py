@@ -27,6 +27,13 @@ def random_general(
     """A general MDP (Section 2): next levels uniform on 1..k, starting at level 1, without an
     order.
 
+    Args:
+        key: a typed key, as jax.random.key(0) gives it; the instance is drawn from it.
+        horizon: H, the number of stages.
+        width: k, the number of levels besides 0.
+        num_actions: A, the actions of every state.
+        num_outcomes: M, the outcomes of every state and action.
+
     Example:
         >>> import jax, jaxbandit as jb
         >>> mdp = jb.make_instance("random-general", key=jax.random.key(0), horizon=4, width=3, num_actions=2)
@@ -43,6 +50,13 @@ def random_ordered(
 
     It starts at level k. The order of the actions differs from state to state; ``rank`` sorts them
     by their staying probabilities.
+
+    Args:
+        key: a typed key, as jax.random.key(0) gives it; the instance is drawn from it.
+        horizon: H, the number of stages.
+        width: k, the number of levels besides 0.
+        num_actions: A, the actions of every state.
+        num_outcomes: M, the outcomes of every state and action.
 
     Example:
         >>> import jax, jaxbandit as jb

@@ -61,6 +61,9 @@ class AggregateState(NamedTuple):
 def aggregate_po(learning_rate: float = 1.0) -> Learner:
     """Policy optimisation with ``learning_rate`` times sqrt(ln A / (k A T)).
 
+    Args:
+        learning_rate: > 0, on the rate above.
+
     Example:
         >>> aggregate_po(learning_rate=5).feedback
         'trajectory'

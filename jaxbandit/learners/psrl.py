@@ -44,6 +44,9 @@ class PSRLState(NamedTuple):
 def psrl(concentration: float = 1.0) -> Learner:
     """Posterior sampling with ``concentration`` times the counts.
 
+    Args:
+        concentration: >= 0, on the counts in the posterior: larger values trust the data sooner.
+
     Example:
         >>> psrl().feedback
         'semi-bandit'

@@ -44,6 +44,9 @@ class QState(NamedTuple):
 def q_learning(bonus_scale: float = 1.0) -> Learner:
     """Q-learning with ``bonus_scale`` times the Hoeffding bonus.
 
+    Args:
+        bonus_scale: >= 0, on the bonus; less explores less.
+
     Example:
         >>> q_learning(bonus_scale=0.1).feedback
         'semi-bandit'

@@ -54,6 +54,9 @@ def oracle() -> Learner:
 def fixed(policy: Any) -> Learner:
     """Plays a given policy: actions, int [H, k+1], or action probabilities, float [H, k+1, A].
 
+    Args:
+        policy: actions, int [H, k+1], or probabilities, float [H, k+1, A]; level 0 counts for nothing.
+
     Example:
         >>> fixed([[0, 1], [0, 2]]).params["policy"].dtype      # action 1, then 2, at level 1
         dtype('int32')

@@ -43,6 +43,9 @@ class DoublingState(NamedTuple):
 def ucbvi_doubling(bonus_scale: float = 1.0) -> Learner:
     """UCB-VI with ``bonus_scale`` times the Hoeffding bonus, planning on doubled counts.
 
+    Args:
+        bonus_scale: >= 0, on the bonus; less explores less.
+
     Example:
         >>> ucbvi_doubling(bonus_scale=0.1).feedback
         'semi-bandit'

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.checks import text
-from jaxbandit.plotting.figures import GREY, NOTE_SIZE, TICK_SIZE, TITLE_SIZE, new_figure
+from jaxbandit.plotting.figures import (
+    GREY,
+    NOTE_SIZE,
+    TICK_SIZE,
+    TITLE_SIZE,
+    figure_of,
+    new_figure,
+)
 from jaxbandit.types import Array
 
 if TYPE_CHECKING:
@@ -17,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 DIFFERENT = "#CC2200"
+SMALLEST_TEXT = 4.0
+"""Points, in a cell."""
 
 
 def crop(values: np.ndarray) -> np.ndarray:
@@ -43,7 +52,7 @@ def state_axes(ax: Any, number: int, columns: int, stages: int, levels: int) -> 
         raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
     across = min(columns, number)
     rows = -(-number // across)
-    cell = min(0.24, 3.4 / stages)
+    cell = min(0.32, 3.4 / stages)
     size = (
         across * (max(cell * stages, 1.75) + 0.35) + 0.9,
         rows * (max(cell, 0.19) * levels + 0.42) + 0.65,
@@ -79,13 +88,15 @@ def draw_cells(
             aspect="auto",
             extent=frame,
         )
+    wide = 72 * figure_of(ax).get_figwidth() * ax.get_position().width / stages
     for level, stage in zip(*np.nonzero(np.isfinite(values)), strict=True):
         value = values[level, stage]
         dark = (value - low) / (high - low) < 0.55
         text = form.format(value + 0.0) if words is None else words[level, stage]
         ax.text(
             stage + 1, level + 1, text, ha="center", va="center", color="white" if dark else "black",
-            fontsize=5 if len(text) < 4 else 4,
+            # a digit is about 0.6 of its size wide
+            fontsize=float(np.clip(1.4 * wide / max(1, len(text)), SMALLEST_TEXT, TICK_SIZE)),
         )  # fmt: skip
     step = max(1, round(stages / 8))
     ax.set_xticks(range(1, stages + 1, step))

@@ -58,10 +58,14 @@ def to_wandb(run: Any, each: str = "band") -> Callable[[Any], None]:
 
 
 def to_tensorboard(writer: Any, each: str = "band") -> Callable[[Any], None]:
-    """Writes new points of all regret curves to a TensorBoard ``SummaryWriter``, the episode as step.
+    """Writes new points of all regret curves to a TensorBoard writer, the episode as step.
+
+    Args:
+        writer: ``tensorboard.summary.Writer(folder)``, or PyTorch's ``SummaryWriter``.
+        each: as in `to_wandb`.
 
     Example:
-        >>> class Writer:                                     # torch.utils.tensorboard.SummaryWriter()
+        >>> class Writer:                                     # tensorboard.summary.Writer("logs")
         ...     def add_scalar(self, tag, value, step): print(tag, step)
         >>> hook = to_tensorboard(Writer())                   # jb.sweep(..., on_chunk=hook)
     """

@@ -72,3 +72,10 @@ def test_fields_are_documented_where_help_looks():
 def test_mistakes(arguments, told):
     with pytest.raises(ValueError, match=told):
         jb.describe(*arguments)
+
+
+@pytest.mark.parametrize("kind", ["learner", "instance", "feedback"])
+def test_every_parameter_says_what_it_means(kind):
+    for name in describing.names(kind):
+        for entry in jb.describe(name, kind).entries:
+            assert [p.name for p in entry.parameters if not p.meaning] == [], name

@@ -5,12 +5,18 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 
+import matplotlib.image
+import numpy as np
 import pytest
 
 import jaxbandit as jb
 from jaxbandit.explaining.describing import names
 from jaxbandit.explaining.gallery import figures_of, gallery_page, make_gallery
 
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
 VOID = {"meta", "img", "br", "hr"}
 
 
@@ -73,8 +79,7 @@ def test_files_and_mistakes(tmp_path, page, monkeypatch):
 def test_a_browser_draws_every_picture(tmp_path, page):
     """In a headless Chromium: the page is laid out, and its pictures are decoded (none is empty)."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    if browser is None:
-        pytest.skip("needs chromium")
+    assert browser is not None, "needs a Chromium (Debian's package chromium)"
     check = (
         "<script>window.onload = () => { document.title = 'drawn ' + "
         "[...document.images].filter(i => i.naturalWidth > 50).length + ' of ' + "
@@ -82,10 +87,23 @@ def test_a_browser_draws_every_picture(tmp_path, page):
     )
     file = tmp_path / "g.html"
     file.write_text(page.replace("</head>", f"{check}</head>"), encoding="utf-8")
-    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", file.as_uri()]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    words = [browser, *QUIET, f"--user-data-dir={tmp_path / 'profile'}"]
+    show = subprocess.run(
+        [*words, "--dump-dom", file.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     drawn, pictures, high = map(
-        int, re.search(r"drawn (\d+) of (\d+), high (\d+)", done.stdout).groups()
+        int, re.search(r"drawn (\d+) of (\d+), high (\d+)", show.stdout).groups()
     )
     assert drawn == pictures >= len(names("instance"))
     assert high > 5000
+    picture = tmp_path / "page.png"
+    window = ["--window-size=1000,2000", f"--screenshot={picture}"]
+    subprocess.run([*words, *window, file.as_uri()], capture_output=True, timeout=120, check=True)
+    pixels = matplotlib.image.imread(picture)[..., :3]
+    # not a blank page: white paper, black text, and the colours of the first instance's picture
+    assert pixels.shape[:2] == (2000, 1000)
+    assert len(np.unique(np.round(pixels[::4, ::4].reshape(-1, 3), 1), axis=0)) > 20

@@ -92,11 +92,11 @@ def draw_cells(
     for level, stage in zip(*np.nonzero(np.isfinite(values)), strict=True):
         value = values[level, stage]
         dark = (value - low) / (high - low) < 0.55
-        text = form.format(value + 0.0) if words is None else words[level, stage]
+        shown = form.format(value + 0.0) if words is None else words[level, stage]
         ax.text(
-            stage + 1, level + 1, text, ha="center", va="center", color="white" if dark else "black",
+            stage + 1, level + 1, shown, ha="center", va="center", color="white" if dark else "black",
             # a digit is about 0.6 of its size wide
-            fontsize=float(np.clip(1.4 * wide / max(1, len(text)), SMALLEST_TEXT, TICK_SIZE)),
+            fontsize=float(np.clip(1.4 * wide / max(1, len(shown)), SMALLEST_TEXT, TICK_SIZE)),
         )  # fmt: skip
     step = max(1, round(stages / 8))
     ax.set_xticks(range(1, stages + 1, step))

@@ -210,11 +210,10 @@ def draw_against_horizon() -> Drawn:
     """Worst ratio of visits with its bound, value of exploration, and the weakest signal, against
     H."""
     from jaxbandit.plotting.figures import (
-        GREY,
-        NOTE_SIZE,
         TEXT_SIZE,
         TICK_SIZE,
         Drawn,
+        legend_above,
         new_figure,
         plain_axes,
         styles,
@@ -258,12 +257,8 @@ def draw_against_horizon() -> Drawn:
         plain_axes(ax)
         ax.set_xlabel("horizon H", fontsize=TICK_SIZE)
         ax.set_title(title, loc="left", fontsize=TEXT_SIZE, pad=4)
-    handles, names = axes[0].get_legend_handles_labels()
-    box = figure.legend(
-        handles, names, loc="outside upper center", ncols=6, frameon=False, fontsize=TICK_SIZE, handlelength=2.6,
-        columnspacing=1.2, title=f"I1 with A={NUM_ACTIONS}, exact; wide pale lines: the lemmas' bounds for k=1",
-    )  # fmt: skip
-    box.get_title().set(fontsize=NOTE_SIZE + 0.5, color=GREY)
+    title = f"I1 with A={NUM_ACTIONS}, exact; wide pale lines: the lemmas' bounds for k=1"
+    legend_above(figure, axes[0], title, 6, handlelength=2.6, columnspacing=1.2)
     return Drawn(figure, axes, data)
 
 

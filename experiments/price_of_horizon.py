@@ -31,7 +31,6 @@ from .noiseless import noiseless_run, time_to_target
 from .scaling import exact
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from xarray import Dataset
 
     from jaxbandit.mdp import MDP
@@ -91,15 +90,16 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
         "record": jb.record.log(400, first=100),
     }
     return {
-        "ordered": {"learners": known, "instances": {_name(*s): patient_prophet(*s) for s in sizes}, **common},
+        "ordered": {"learners": known, "instances": {size_name(*s): patient_prophet(*s) for s in sizes}, **common},
         "general": {
             "learners": {"ExpRef": known["ExpRef"]},
-            "instances": {_name(H, 2, 2): needle(H, 2) for H in horizons}, **common,
+            "instances": {size_name(H, 2, 2): needle(H, 2) for H in horizons}, **common,
         },
     }  # fmt: skip
 
 
-def _name(horizon: int, width: int, num_actions: int) -> str:
+def size_name(horizon: int, width: int, num_actions: int) -> str:
+    """What an instance of that size is called in the sweeps."""
     return f"H={horizon} k={width} A={num_actions}"
 
 
@@ -230,93 +230,10 @@ def rates() -> dict[str, tuple[float, float]]:
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     """Episodes to the target against H (k = 1 and 2), k and A."""
-    from jaxbandit.plotting.figures import (
-        GREY,
-        NOTE_SIZE,
-        TEXT_SIZE,
-        TICK_SIZE,
-        Drawn,
-        new_figure,
-        plain_axes,
-        styles,
-    )
-
-    from .scaling_figures import power_axis
+    from .price_of_horizon_figures import draw_times
 
     del options
-    figure, axes = new_figure((7.5, 4.7), 2, 3)
-    style = styles(LEARNERS)
-    panels: list[tuple[str, str, list[tuple[int, int, int]], bool]] = [
-        ("against H, ordered, k=1, A=2", "horizon", [(H, 1, 2) for H in range(2, 13)], False),
-        ("against H, ordered, k=2, A=2", "horizon", [(H, 2, 2) for H in range(2, 13)], False),
-        ("against H, ordered, k=3, A=2", "horizon", [(H, 3, 2) for H in range(3, 13)], False),
-        (
-            "against H, general (M$^\\theta$), k=2, A=2",
-            "horizon",
-            [(H, 2, 2) for H in range(2, 13)],
-            True,
-        ),
-        ("against k, ordered, H=6, A=2", "width", [(6, k, 2) for k in range(1, 7)], False),
-        ("against A, ordered, H=4, k=1", "num_actions", [(4, 1, A) for A in range(2, 11)], False),
-    ]
-    data = {}
-    for ax, (title, which, sizes, general) in zip(axes, panels, strict=True):
-        lines = {name: measure(name, sizes, general) for name in LEARNERS[: 1 if general else 2]}
-        data[title] = lines
-        for name, points in lines.items():
-            x = [getattr(p, which) for p in points]
-            look: dict[str, Any] = {"color": style[name].color}
-            ax.plot(
-                x, [p.noiseless for p in points], ls=style[name].line, lw=1.2, label=name, **look
-            )
-            ax.plot(x, [p.bound for p in points], ls=(0, (1, 1.2)), lw=0.8, alpha=0.9, **look)
-            _dots(
-                ax,
-                datasets["general" if general else "ordered"],
-                name,
-                points,
-                which,
-                style[name].color,
-            )
-        plain_axes(ax)
-        power_axis(ax, "y", 1e5, 1e30)
-        ax.axhline(2.0**53, color=GREY, lw=0.6)
-        ax.set_xticks(range(min(x), max(x) + 1, 2 if len(x) > 6 else 1))
-        ax.set_xlabel(
-            {"horizon": "horizon H", "width": "width k", "num_actions": "actions A"}[which],
-            fontsize=TICK_SIZE,
-        )
-        ax.set_title(title, loc="left", fontsize=TEXT_SIZE, pad=4)
-    axes[0].annotate(
-        "2$^{53}$: above, no run can count",
-        (2, 2.0**53),
-        (0, 3),
-        textcoords="offset points",
-        fontsize=NOTE_SIZE,
-        color=GREY,
-    )
-    handles, names = axes[0].get_legend_handles_labels()
-    seeds = datasets["ordered"].sizes["seed"]
-    box = figure.legend(
-        handles, names, loc="outside upper center", ncols=2, frameon=False, fontsize=TEXT_SIZE, handlelength=3,
-        title=f"episodes until average regret stays below {TARGET}, theory constants. Lines: noiseless; dots: median of "
-        f"{seeds} runs; dotted: T of the theorem",
-    )  # fmt: skip
-    box.get_title().set(fontsize=NOTE_SIZE + 0.5, color=GREY)
-    figure.supylabel("episodes", fontsize=TEXT_SIZE)
-    return {"price-of-horizon": Drawn(figure, axes, data)}
-
-
-def _dots(ax: Axes, ds: Dataset, learner: str, points: list[Point], which: str, color: str) -> None:
-    times = simulated_times(ds, learner)
-    for p in points:
-        median, low, high = times.get(
-            _name(p.horizon, p.width, p.num_actions), (np.inf, np.inf, np.inf)
-        )
-        if np.isfinite(median):
-            x = getattr(p, which)
-            ax.plot([x, x], [max(low, 1.0), min(high, 1e30)], color=color, lw=0.8)
-            ax.plot(x, median, "o", ms=3.6, color=color, mec="white", mew=0.5, zorder=4)
+    return {"price-of-horizon": draw_times(datasets)}
 
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:

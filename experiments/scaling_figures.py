@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from jaxbandit.plotting.curves import Drawn
 
-    from .scaling import Shape, WorstCase
+    from .scaling import Shape
+    from .scaling_worst_case import WorstCase
 
 
 def bounds_of(shape: Shape, learner: str, horizons: np.ndarray) -> dict[str, np.ndarray]:
@@ -52,7 +53,7 @@ def decades(values: np.ndarray) -> tuple[float, float]:
 
 def draw_fixed(datasets: Mapping[str, Dataset]) -> Drawn:
     """Log-log regret of the long runs; dots where active sets shrink, ticks at phase ends."""
-    from jaxbandit.plotting.figures import GREY, NOTE_SIZE, TEXT_SIZE, Drawn, plain_axes, styles
+    from jaxbandit.plotting.figures import TEXT_SIZE, Drawn, legend_above, plain_axes, styles
     from jaxbandit.stats import band
 
     from .scaling import FIXED, label_of, shapes_in
@@ -79,15 +80,13 @@ def draw_fixed(datasets: Mapping[str, Dataset]) -> Drawn:
         power_axis(ax, "y", *decades(values))
         which = "I1" if shape.ordered else "random"
         ax.set_title(f"{which}, {shape.title}", loc="left", fontsize=TEXT_SIZE, pad=4)
-    handles, labels = axes[-1].get_legend_handles_labels()
     seeds = next(iter(drawn.values())).n
-    box = figure.legend(
-        handles, labels, loc="outside upper center", ncols=2, frameon=False, fontsize=TEXT_SIZE, handlelength=3,
-        title=f"theory constants, one run of T = $10^{{{np.log10(episodes[-1]):.3g}}}$ per seed; "
+    title = (
+        f"theory constants, one run of T = $10^{{{np.log10(episodes[-1]):.3g}}}$ per seed; "
         f"mean and 95 % t-interval, {seeds} seeds;\n"
-        "dots: a phase ends in which actions fall; marks along the top: all phase ends (median)",
-    )  # fmt: skip
-    box.get_title().set(fontsize=NOTE_SIZE + 0.5, color=GREY)
+        "dots: a phase ends in which actions fall; marks along the top: all phase ends (median)"
+    )
+    legend_above(figure, axes[-1], title, 2, TEXT_SIZE)
     figure.supxlabel("episode", fontsize=TEXT_SIZE)
     figure.supylabel("cumulative regret", fontsize=TEXT_SIZE)
     return Drawn(figure, axes, data)

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit.engines.tables import exact_tables, once_per_instance
+from jaxbandit.engines.tables import exact_tables, normalised_prob, once_per_instance
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric, World
 
@@ -22,8 +22,7 @@ from jaxbandit.metrics import Metric, World
 def _values(mdp: MDP) -> np.ndarray:
     """Opt_{l,i}, float64 [H+1, k+1]: the tail values of a policy without gaps."""
     gap, transition = exact_tables(mdp)
-    prob, reward = np.asarray(mdp.prob, np.float64), np.asarray(mdp.reward, np.float64)
-    pay = (prob / prob.sum(-1, keepdims=True) * reward).sum(-1)
+    pay = (normalised_prob(mdp) * np.asarray(mdp.reward, np.float64)).sum(-1)
     values = np.zeros((len(gap) + 1, gap.shape[1]))
     for i in reversed(range(len(gap))):
         values[i] = (pay[i] + (transition[i] * values[i + 1]).sum(-1)).max(-1)

@@ -184,6 +184,18 @@ def number_axis(ax: Axes, which: str, low: float, high: float, log: bool) -> Non
     axis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
 
 
+def legend_above(
+    figure: Figure, ax: Axes, title: str, columns: int, size: float = TICK_SIZE, **looks: Any
+) -> None:
+    """What is labelled in ``ax``, as one legend above all panels; ``title`` says what they show."""
+    looks = {"handlelength": 3, **looks}
+    box = figure.legend(
+        *ax.get_legend_handles_labels(), loc="outside upper center", ncols=columns, frameon=False,
+        fontsize=size, title=title, **looks,
+    )  # fmt: skip
+    box.get_title().set(fontsize=NOTE_SIZE, color=GREY)
+
+
 class End(NamedTuple):
     """A line's last point and its label."""
 

@@ -125,7 +125,7 @@ def _padded(table: str, mdps: list[MDP]) -> tuple[tuple[str, ...], np.ndarray]:
     return ("instance", *axes[: len(largest)]), full
 
 
-def _instances(stored: xarray.Dataset) -> dict[str, MDP]:
+def stored_instances(stored: xarray.Dataset) -> dict[str, MDP]:
     """The instances as they were; their digests are checked."""
     config = json.loads(stored.attrs["config"])["instances"]
     found = {}
@@ -154,7 +154,7 @@ def _by_family(stored: xarray.Dataset) -> dict[str, MDP | list[MDP]]:
     """Instances as they were given to the sweep: drawn ones ("I2/0", "I2/1", ...) as a list."""
     families: dict[str, Any] = {}
     for (name, mdp), family in zip(
-        _instances(stored).items(), stored["family"].values, strict=True
+        stored_instances(stored).items(), stored["family"].values, strict=True
     ):
         if name == family:
             families[name] = mdp

@@ -117,7 +117,8 @@ def choose_devices(devices: int | Iterable[Any] | None) -> tuple[list[Any], int]
     most = max(cores, len(local)) if cpu else len(local)
     if devices is None:
         return local, most
-    if isinstance(devices, bool) or not isinstance(devices, int | Iterable):
+    several = isinstance(devices, Iterable) and not isinstance(devices, str | bytes)
+    if isinstance(devices, bool) or not (isinstance(devices, int) or several):
         raise ValueError(f"devices: {devices!r}; accepted: a number, jax devices, or None for all")
     if isinstance(devices, int):
         if not 1 <= devices <= most:
@@ -126,6 +127,6 @@ def choose_devices(devices: int | Iterable[Any] | None) -> tuple[list[Any], int]
             )
         return local[:devices], devices
     chosen = list(devices)
-    if not chosen:
-        raise ValueError("devices: []; accepted: at least one device")
+    if not chosen or not all(isinstance(device, jax.Device) for device in chosen):
+        raise ValueError(f"devices: {chosen!r}; accepted: at least one jax device (jax.devices())")
     return chosen, len(chosen)

@@ -104,7 +104,7 @@ def test_a_reference_is_made_of_a_sweep_and_its_instances(tmp_path):
     assert made["regret"].dtype == np.float32
     assert made["episode"].values.tolist() == [10, 20, 30, 40]
     back = jb.load(jb.save(made, tmp_path / "it.nc"))
-    for name, mdp in jb.references._instances(back).items():
+    for name, mdp in jb.references.stored_instances(back).items():
         for table in TABLES:
             np.testing.assert_array_equal(getattr(mdp, table), getattr(mdps[name], table))
     with pytest.raises(ValueError, match=r"instances\['a'\]: SHA-256"):

@@ -110,22 +110,6 @@ def test_parameter_grid_and_pairing():
     assert (single == single.sel(parameter=0)).all()
 
 
-def test_shapes_are_mixed_and_padded():
-    instances = {
-        "small": jb.make_instance("prophet-uniform", **SIZES),
-        "large": jb.make_instance("prophet-uniform", horizon=4, capacity=3, num_values=3),
-    }
-    ucbvi = {"U": jb.make_learner("ucbvi")}
-    dataset = jb.sweep(**configuration(learners=ucbvi, instances=instances, num_seeds=3))
-    assert dataset["regret"].notnull().all()
-    policy = dataset["final_policy"]
-    assert dict(policy.sizes) == {"learner": 1, "instance": 2, "seed": 3, "stage": 4, "level": 4}
-    assert policy.sel(instance="large").notnull().all()
-    assert policy.sel(instance="small", stage=[1, 2, 3], level=[0, 1, 2]).notnull().all()
-    assert policy.sel(instance="small", stage=4).isnull().all()
-    assert policy.sel(instance="small", level=3).isnull().all()
-
-
 def test_a_parameter_sweep_compiles_once_per_learner():
     """Bonus scales x instances x seeds; then others, other numbers of them, and another T, without any compilation."""
 

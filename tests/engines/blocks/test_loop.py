@@ -7,6 +7,7 @@ import pytest
 from arms import arms, compose
 
 import jaxbandit as jb
+from jaxbandit.engines.blocks import loop
 from jaxbandit.engines.blocks.loop import arm_regrets
 from jaxbandit.xla.compat import x64
 
@@ -28,3 +29,12 @@ def test_regrets_of_arms_are_those_of_the_composed_policies(ordered):
             ours = np.asarray(regrets(*world, block))
             theirs = [float(regret(exact, jnp.asarray(compose(block, b)))) for b in range(3)]
             np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_beginnings_are_exact_up_to_two_to_the_53():
+    most = 2.0**53
+    with x64():
+        begin = loop._begin(
+            jnp.asarray([most - 7]), jnp.asarray([[3.0, most, 5.0, most]]), jnp.float64(most)
+        )
+    assert begin.tolist() == [[most - 7, most - 4, most, most]]

@@ -12,7 +12,6 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.engines import make_runner
-from jaxbandit.engines.blocks import loop
 from jaxbandit.engines.blocks.outcomes import block_sizes
 from jaxbandit.errors import LearnerError
 from jaxbandit.learner import BlockForm, Blocks
@@ -304,12 +303,3 @@ def test_a_gpu_program_has_no_branch(small_gpu):
     assert "stablehlo.if" not in texts["gpu"]
     assert 'inlineable = "false"' not in texts["gpu"]
     assert texts["gpu"].count("stablehlo.while") == 3
-
-
-def test_beginnings_are_exact_up_to_two_to_the_53():
-    most = 2.0**53
-    with x64():
-        begin = loop._begin(
-            jnp.asarray([most - 7]), jnp.asarray([[3.0, most, 5.0, most]]), jnp.float64(most)
-        )
-    assert begin.tolist() == [[most - 7, most - 4, most, most]]

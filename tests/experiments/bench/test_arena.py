@@ -3,11 +3,12 @@
 import doctest
 
 import pytest
+
+pytest.importorskip("numba")
+
 from jaxbandit.experiments.bench import arena as bench
 from jaxbandit.experiments.bench import hlo
 from jaxbandit.experiments.bench import table as bench_table
-
-pytest.importorskip("numba")
 
 
 @pytest.mark.parametrize("module", [bench, bench_table, hlo])

@@ -12,43 +12,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from peers_compared import LIMIT, MDP, engine_regret, z_score
 
 import jaxbandit as jb
+from jaxbandit.planning import gaps, regret
 
 pytest.importorskip("numba")
 
 from jaxbandit.experiments.bench import peers, peers_expref, peers_numpy
 
-from jaxbandit.engines import make_runner
-from jaxbandit.planning import gaps, regret
-from jaxbandit.xla.compat import x64
-
-LIMIT = 4.5
-PRACTICAL = {
-    "episodes_scale": 1 / 12, "first_epsilon": 0.5, "ratio": 0.5**0.5, "num_phases": 4, "threshold": 0.2,
-}  # fmt: skip
-
 
 @pytest.fixture(scope="module")
 def mdp():
-    return jb.make_instance(
-        "prophet-random", key=jax.random.key(3), horizon=4, capacity=2, num_values=3
-    )
+    return MDP
 
 
 @pytest.fixture(scope="module")
 def instance(mdp):
     return peers.tables(mdp)
-
-
-def z_score(x, y):
-    """Welch's z for the means of independent samples x and y, or of x against the number y.
-
-    One part in 1e6 is allowed for rounding to float32, which is all the spread there is before any
-    luck.
-    """
-    spread = np.var(x, ddof=1) / len(x) + (np.var(y, ddof=1) / len(y) if np.ndim(y) else 0)
-    return abs(np.mean(x) - np.mean(y)) / math.sqrt(spread + (1e-6 * np.mean(y)) ** 2)
 
 
 def with_level_zero(choice):
@@ -158,83 +139,11 @@ def test_episodes_have_the_exact_mean(mdp, instance):
     )  # 100 draws: 5.6 s.e. of the ratio
 
 
-@pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("preset", ["theory", "practical"])
-def test_schedule_is_the_learners(ordered, preset):
-    from jaxbandit.learner import make_constants
-    from jaxbandit.learners.presets import PRESETS
-
-    name = "ordered-expref" if ordered else "expref"
-    horizon, width, num_actions, num_episodes = 15, 3, 5, 2_000_000
-    mdp = jb.make_instance(
-        "prophet-uniform", horizon=horizon, capacity=width, num_values=num_actions
-    )
-    learner = jb.make_learner(name, preset=preset)
-    problem = jb.Problem(horizon, width, num_actions, num_episodes, mdp.rank if ordered else None)
-    with x64():
-        theirs = make_constants(learner, problem, learner.params)
-    mine = peers.schedule(peers.tables(mdp), num_episodes, ordered=ordered, **PRESETS[name][preset])
-    phases = int((theirs.epsilons > 0).sum())
-    np.testing.assert_array_equal(mine.episodes, theirs.episodes_per_arm[:phases])
-    slack = theirs.epsilons[:phases, None, None] * theirs.thresholds[None, :, 1:]
-    np.testing.assert_allclose(mine.slack, slack, rtol=1e-9)
-    assert mine.uniform_share == pytest.approx(float(theirs.uniform_share))
-
-
-def test_numba_and_numpy_ucbvi_agree(instance):
-    points = [60, 300]
-    compiled = peers.ucbvi(instance, 300, points, np.arange(400), bonus_scale=0.2)
-    plain = peers_numpy.ucbvi(instance, 300, points, np.arange(32), bonus_scale=0.2)
-    assert z_score(compiled[:, 0], plain[:, 0]) < LIMIT
-    assert z_score(compiled[:, 1], plain[:, 1]) < LIMIT
-
-
-@pytest.mark.parametrize("ordered", [False, True])
-def test_numba_and_numpy_expref_agree(instance, ordered):
-    """With constants under which actions are eliminated and the schedule ends before T."""
-    points = [2_000, 12_000]
-    plan = peers.schedule(instance, 12_000, ordered=ordered, **PRACTICAL)
-    assert plan.episodes.sum() * instance.gap.size < 20_000
-    compiled = peers.expref(instance, 12_000, points, np.arange(400), plan)
-    plain = peers_numpy.expref(instance, 12_000, points, np.arange(32), plan)
-    assert np.std(compiled[:, 1]) > 0
-    assert z_score(compiled[:, 0], plain[:, 0]) < LIMIT
-    assert z_score(compiled[:, 1], plain[:, 1]) < LIMIT
-
-
-def engine_regret(engine, learner, mdp, num_episodes, points, num_seeds):
-    """Regret [S, W] of a jaxbandit learner."""
-    one = jax.tree.map(lambda x: jnp.asarray(x)[None], mdp)
-    params = {name: np.asarray(value)[None] for name, value in learner.params.items()}
-    learner = learner._replace(params=params)
-    keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(11), s))(jnp.arange(num_seeds))[
-        None
-    ]
-    runner = make_runner(engine, learner, one, keys, num_episodes, np.asarray(points))
-    carry = runner.start()
-    while runner.episodes_done(carry) < num_episodes:
-        carry = runner.step(carry)
-    return runner.result(carry)["regret"][0]
-
-
 @pytest.mark.parametrize("bonus_scale", [0.1, 1.0])
 def test_jaxbandit_ucbvi_agrees(mdp, instance, bonus_scale):
     points = [100, 2_000]
     learner = jb.make_learner("ucbvi", bonus_scale=bonus_scale)
     ours = engine_regret("episodes", learner, mdp, 2_000, points, 64)
     theirs = peers.ucbvi(instance, 2_000, points, np.arange(1_000), bonus_scale=bonus_scale)
-    assert z_score(ours[:, 0], theirs[:, 0]) < LIMIT
-    assert z_score(ours[:, 1], theirs[:, 1]) < LIMIT
-
-
-@pytest.mark.parametrize("engine", ["episodes", "blocks"])
-@pytest.mark.parametrize("ordered", [False, True])
-def test_jaxbandit_expref_agrees(mdp, instance, ordered, engine):
-    points = [2_000, 12_000]
-    given = PRACTICAL | ({"exploration_scale": 0.8} if ordered else {})
-    learner = jb.make_learner("ordered-expref" if ordered else "expref", **given)
-    ours = engine_regret(engine, learner, mdp, 12_000, points, 64)
-    plan = peers.schedule(instance, 12_000, ordered=ordered, **given)
-    theirs = peers.expref(instance, 12_000, points, np.arange(1_000), plan)
     assert z_score(ours[:, 0], theirs[:, 0]) < LIMIT
     assert z_score(ours[:, 1], theirs[:, 1]) < LIMIT

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from jaxbandit.experiments.bench import arena as bench
-from jaxbandit.experiments.bench import cases as bench_cases
-from jaxbandit.experiments.bench import table as bench_table
 
 pytest.importorskip("numba")
 
+from jaxbandit.experiments.bench import arena as bench
+from jaxbandit.experiments.bench import cases as bench_cases
+from jaxbandit.experiments.bench import table as bench_table
 
 COSTS = {"jaxbandit": 0.5, "numba": 1.0, "numpy": 300.0, "rlberry": 600.0}
 

@@ -1,10 +1,10 @@
 """The process in which one contender runs."""
 
 import pytest
-from jaxbandit.experiments.bench import worker as bench_worker
 
 pytest.importorskip("numba")
 
+from jaxbandit.experiments.bench import worker as bench_worker
 
 CASES = [("jaxbandit", "blocks"), ("numpy", ""), ("jaxbandit", "episodes")]
 

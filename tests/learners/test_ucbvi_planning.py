@@ -1,0 +1,49 @@
+"""Backward induction of UCB-VI against a plain loop, unrolled and as a scan; ties go to the first action."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxbandit.learners.ucbvi_planning import (
+    LONGEST_UNROLLED,
+    greedy,
+    optimistic_values,
+    policy_table,
+)
+from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants
+
+CONSTANTS = UCBVIConstants(jnp.float32([1.0]), jnp.float32([2.0]))
+
+
+def random_model(horizon, width=2, num_actions=3):
+    """Fields r + b and p(s) as float32 [1 + k, A, k, H, 1]."""
+    random = np.random.default_rng(horizon)
+    moves = random.dirichlet(np.ones(width + 1), size=(num_actions, width, horizon))[..., :width]
+    rewards = random.random((1, num_actions, width, horizon)) / horizon
+    fields = np.concatenate([rewards, np.moveaxis(moves, -1, 0)])
+    return fields[..., None].astype(np.float32)
+
+
+@pytest.mark.parametrize("horizon", [1, 5, LONGEST_UNROLLED + 1])
+def test_values_are_those_of_a_plain_loop(horizon):
+    model = random_model(horizon)
+    plan = Plan(jnp.asarray(model), None, None)
+    values = optimistic_values(plan, CONSTANTS)
+    actions, _ = greedy(plan, values, CONSTANTS)
+    tail = np.zeros(2)
+    for i in reversed(range(horizon)):
+        q = np.minimum(
+            model[0, :, :, i, 0] + np.einsum("sal,s->al", model[1:, :, :, i, 0], tail), 1
+        )
+        tail = q.max(0)
+        np.testing.assert_allclose(values[:, i, 0], tail, rtol=1e-5)
+        np.testing.assert_array_equal(actions[:, i, 0], q.argmax(0))
+
+
+def test_ties_and_level_zero_play_the_first_action():
+    plan = Plan(jnp.ones((3, 2, 2, 4, 1), jnp.float32), None, None)
+    actions, kept = greedy(plan, optimistic_values(plan, CONSTANTS), CONSTANTS)
+    assert kept is None
+    table = policy_table(actions + 1)
+    assert table.shape == (4, 3, 1)
+    np.testing.assert_array_equal(table[..., 0], [[0, 1, 1]] * 4)

@@ -9,18 +9,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jaxbandit import stats
+from jaxbandit.plotting.figures import (
+    GREY,
+    NOTE_SIZE,
+    TEXT_SIZE,
+    TICK_SIZE,
+    Drawn,
+    new_figure,
+    number_axis,
+    plain_axes,
+    styles,
+)
+
 from .ladder_contestants import RUNGS, YARDSTICKS, rung_of
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.figures import Drawn
-
 
 def _players(ds: Dataset, family: str) -> dict[str, list[str]]:
     """The learners of every rung that played a family, without those that are only beside it."""
-    from jaxbandit import stats
-
     found: dict[str, list[str]] = {rung: [] for rung in RUNGS}
     for label in map(str, ds["learner"].values):
         if rung_of(label) and len(stats.replicates(ds, label, family=family)):
@@ -28,21 +37,13 @@ def _players(ds: Dataset, family: str) -> dict[str, list[str]]:
     return {rung: labels for rung, labels in found.items() if labels}
 
 
+def _final_rows(ds: Dataset) -> dict[tuple[str, str], stats.Row]:
+    """Final regret by (family, learner)."""
+    return {(row.family, row.learner): row for row in stats.final_table(ds)}
+
+
 def curves(ds: Dataset, sizes: str) -> Drawn:
     """Regret curves with bands: a row per family, a column per rung, the yardstick in grey."""
-    from jaxbandit import stats
-    from jaxbandit.plotting.figures import (
-        GREY,
-        NOTE_SIZE,
-        TEXT_SIZE,
-        TICK_SIZE,
-        Drawn,
-        new_figure,
-        number_axis,
-        plain_axes,
-        styles,
-    )
-
     families = list(stats.families(ds))
     figure, axes = new_figure((9.0, 1.9 * len(families) + 0.4), len(families), len(RUNGS))
     episodes = ds["episode"].values
@@ -90,21 +91,9 @@ def curves(ds: Dataset, sizes: str) -> Drawn:
 
 def summary(ds: Dataset, sizes: str) -> Drawn:
     """Final regret of every learner with its interval over instances, against the feedback."""
-    from jaxbandit import stats
-    from jaxbandit.plotting.figures import (
-        GREY,
-        NOTE_SIZE,
-        TEXT_SIZE,
-        TICK_SIZE,
-        Drawn,
-        new_figure,
-        number_axis,
-        plain_axes,
-    )
-
     families = list(stats.families(ds))
     figure, axes = new_figure((3.1 * len(families), 4.2), 1, len(families))
-    rows = {(row.family, row.learner): row for row in stats.final_table(ds)}
+    rows = _final_rows(ds)
     colors = ("#882255", "#0072B2", "#E69F00", "#009E73", "#000000")
     for ax, family in zip(axes, families, strict=True):
         plain_axes(ax)
@@ -160,22 +149,12 @@ def summary(ds: Dataset, sizes: str) -> Drawn:
 
 def segments(ds: Dataset, sizes: str) -> Drawn:
     """Final regret of trajectory TS against the number of segments whose totals are shown."""
-    from jaxbandit import stats
-    from jaxbandit.plotting.figures import (
-        TEXT_SIZE,
-        TICK_SIZE,
-        Drawn,
-        new_figure,
-        number_axis,
-        plain_axes,
-    )
-
     families = list(stats.families(ds))
     figure, (ax,) = new_figure((4.2, 3.0))
     plain_axes(ax)
     labels = [str(label) for label in ds["learner"].values]
     number = [int(label.split()[0]) for label in labels]
-    rows = {(row.family, row.learner): row for row in stats.final_table(ds)}
+    rows = _final_rows(ds)
     for shift, family in enumerate(families):
         found = [rows[family, label] for label in labels]
         x = np.asarray(number) + 0.05 * (shift - (len(families) - 1) / 2)

@@ -13,17 +13,6 @@ make = jb.make_instance
 KEY = jax.random.key(11)
 
 
-DRAWN = {
-    "prophet-random": {"horizon": 4, "capacity": 2, "num_values": 3},
-    "posted-pricing-random": {"horizon": 4, "capacity": 2, "num_values": 3},
-    "knapsack-random": {"horizon": 4, "budget": 2, "largest_cost": 1},
-    "hard-general": {"horizon": 4, "num_actions": 3, "gap": 0.1},
-    "hard-ordered": {"horizon": 5, "num_actions": 3, "num_downs": 2, "num_episodes": 1000},
-    "random-general": {"horizon": 4, "width": 2, "num_actions": 3},
-    "random-ordered": {"horizon": 4, "width": 2, "num_actions": 3},
-}
-
-
 def plain_knapsack(probabilities, rewards, costs, left, item=0):
     """The optimal expected total reward, recursively from the problem's statement."""
     if item == len(rewards) or left < 0:
@@ -67,6 +56,6 @@ def test_knapsack_in_which_nothing_fits_pays_nothing():
 
 
 def test_knapsack_costs_of_random_items():
-    mdp = make("knapsack-random", key=KEY, **DRAWN["knapsack-random"])
+    mdp = make("knapsack-random", key=KEY, horizon=4, budget=2, largest_cost=1)
     costs = np.arange(4)[:, None] - np.asarray(mdp.next_level[:, :, 1])
     assert set(costs[:, 1:].ravel().tolist()) == {0, 1}

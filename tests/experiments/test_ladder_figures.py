@@ -1,0 +1,37 @@
+"""Figures of the ladder, from made-up results."""
+
+import pytest
+from jaxbandit.experiments import ladder
+from made_up_ladder import make_up_ladder_all
+from synthetic_sweep import clipped_texts, texts
+
+from jaxbandit.experiment import load_experiment
+from jaxbandit.experiment.contract import Options
+
+
+@pytest.fixture(scope="module")
+def plans():
+    return ladder.sweeps(Options(instances=4))
+
+
+@pytest.fixture(scope="module")
+def made(plans):
+    return make_up_ladder_all(plans)
+
+
+def test_figures_show_every_learner_on_its_rung(made):
+    experiment = load_experiment("ladder")
+    drawn = experiment.figures(made, Options())
+    assert set(drawn) == {
+        "ladder_tiny",
+        "ladder_tiny_summary",
+        "ladder_paper",
+        "ladder_paper_summary",
+        "ladder_segments",
+    }
+    for one in drawn.values():
+        assert not clipped_texts(one.figure)
+    shown = texts(drawn["ladder_tiny_summary"].figure)
+    for label in ("prophet optimism", "UCB1 over policies", "ExpRef (theory)", "one bit"):
+        assert label in shown
+    assert "UCB1 over policies" not in texts(drawn["ladder_paper_summary"].figure)

@@ -205,11 +205,11 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 
 
 EXPERIMENT = Experiment(
-    "claims-map",
-    __doc__,
-    sweeps,
-    figures,
-    tables,
+    name="claims-map",
+    description=__doc__,
+    sweeps=sweeps,
+    figures=figures,
+    tables=tables,
     outputs={
         "claims_map.png": "the share of panels on which all claims hold, against the constants",
         "claims_map_each.png": "the same for each claim alone",

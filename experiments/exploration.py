@@ -136,7 +136,13 @@ def explore(mdp: MDP) -> Exploration:
                 deviation = moments(mdp, policy)[1]
                 difference = visits[kind][i, level] * gap[i, level]
                 signal[kind][i, level] = difference / deviation if deviation > TIE else np.inf
-    return Exploration(float(tail[start]), visits_of(kernel, best, start), visits, value, signal)
+    return Exploration(
+        optimum=float(tail[start]),
+        visits_of_optimal=visits_of(kernel, best, start),
+        visits=visits,
+        value=value,
+        signal=signal,
+    )
 
 
 @cache
@@ -289,11 +295,11 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 
 
 EXPERIMENT = Experiment(
-    "exploration",
-    __doc__,
-    sweeps,
-    figures,
-    tables,
+    name="exploration",
+    description=__doc__,
+    sweeps=sweeps,
+    figures=figures,
+    tables=tables,
     open_to_learners=False,
     outputs={
         "exploration-maps.png": "visits and signals per state, under both kinds of exploration",

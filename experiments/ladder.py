@@ -173,11 +173,11 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 
 
 EXPERIMENT = Experiment(
-    "ladder",
-    __doc__,
-    sweeps,
-    figures,
-    tables,
+    name="ladder",
+    description=__doc__,
+    sweeps=sweeps,
+    figures=figures,
+    tables=tables,
     outputs={
         "ladder_paper_summary.png": "final regret of every learner against its feedback, at the paper's size",
         "ladder_tiny_summary.png": "the same on tiny MDPs, with UCB1 over all policies",

@@ -244,11 +244,11 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 
 
 EXPERIMENT = Experiment(
-    "lower-bounds",
-    __doc__,
-    sweeps,
-    figures,
-    tables,
+    name="lower-bounds",
+    description=__doc__,
+    sweeps=sweeps,
+    figures=figures,
+    tables=tables,
     open_to_learners=False,
     outputs={
         "lower-bounds.png": "regret over the theorems' expressions, and needles found",

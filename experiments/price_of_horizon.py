@@ -147,7 +147,15 @@ def measure(
             scale = np.log(float(LONGEST)) / np.log(FARTHEST)
             episodes, regret = episodes * scale, regret * scale
         bound = bound_time(partial(upper, H, k, A))
-        found.append(Point(H, k, A, time_to_target(episodes, regret, TARGET), bound))
+        found.append(
+            Point(
+                horizon=H,
+                width=k,
+                num_actions=A,
+                noiseless=time_to_target(episodes, regret, TARGET),
+                bound=bound,
+            )
+        )
     return found
 
 
@@ -191,7 +199,13 @@ def crossover(width: int, num_actions: int, largest: int = 12) -> Crossover:
         start = max(behind, default=horizons[0] - 1) + 1
         return start if start <= largest else None
 
-    return Crossover(width, num_actions, first(by_theorem), first(by_constants), first(by_time))
+    return Crossover(
+        width=width,
+        num_actions=num_actions,
+        theorem=first(by_theorem),
+        constants=first(by_constants),
+        measured=first(by_time),
+    )
 
 
 def simulated_times(ds: Dataset, learner: str) -> dict[str, tuple[float, float, float]]:
@@ -267,11 +281,11 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 
 
 EXPERIMENT = Experiment(
-    "price-of-horizon",
-    __doc__,
-    sweeps,
-    figures,
-    tables,
+    name="price-of-horizon",
+    description=__doc__,
+    sweeps=sweeps,
+    figures=figures,
+    tables=tables,
     open_to_learners=False,
     outputs={
         "price-of-horizon.png": "episodes until average regret is below a target, against H, k, A",

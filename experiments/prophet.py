@@ -226,11 +226,11 @@ def expect(datasets: dict[str, Dataset], options: Options) -> str:
 
 
 EXPERIMENT = Experiment(
-    "prophet",
-    __doc__,
-    sweeps,
-    figures,
-    tables,
+    name="prophet",
+    description=__doc__,
+    sweeps=sweeps,
+    figures=figures,
+    tables=tables,
     outputs={
         "prophet_practical.png": "the figure with practical constants (also .svg, .pdf)",
         "prophet_theory.png": "the figure with the constants of the theorems",

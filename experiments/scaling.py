@@ -286,11 +286,11 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 
 
 EXPERIMENT = Experiment(
-    "scaling",
-    __doc__,
-    sweeps,
-    figures,
-    tables,
+    name="scaling",
+    description=__doc__,
+    sweeps=sweeps,
+    figures=figures,
+    tables=tables,
     open_to_learners=False,
     outputs={
         "scaling-fixed.png": "regret against T on fixed instances",

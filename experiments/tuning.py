@@ -219,4 +219,6 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     return {"tuning_ucbvi": jb.plot_parameter(longest, "bonus_scale", family=first, y_scale="log")}
 
 
-EXPERIMENT = Experiment("tuning", __doc__, sweeps, figures, tables)
+EXPERIMENT = Experiment(
+    name="tuning", description=__doc__, sweeps=sweeps, figures=figures, tables=tables
+)

@@ -139,7 +139,13 @@ def schedule(
     per_arm = np.ceil(episodes_scale * 12 * log_t / eps**2)
     last = np.cumsum(arms * per_arm)
     cut = np.flatnonzero(last > num_episodes)
-    return Schedule(eps, per_arm, arms * per_arm, last, int(cut[0]) if cut.size else None)
+    return Schedule(
+        epsilons=eps,
+        episodes_per_arm=per_arm,
+        episodes_per_phase=arms * per_arm,
+        last_episode=last,
+        phase_cut=int(cut[0]) if cut.size else None,
+    )
 
 
 def upper_bound_general(horizon: int, width: int, num_actions: int, num_episodes: Any) -> Any:

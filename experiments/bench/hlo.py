@@ -131,7 +131,7 @@ def _instruction(line: str) -> Instruction:
     op, rest = rest.split("(", 1)
     inside = rest[: _closing("(" + rest) - 1]
     operands = tuple(re.findall(r"%?([\w.\-]+)(?:,|$)", inside))
-    return Instruction(name.lstrip("%"), shape, op, operands, line)
+    return Instruction(name=name.lstrip("%"), shape=shape, op=op, operands=operands, text=line)
 
 
 def _closing(text: str) -> int:

@@ -72,7 +72,15 @@ def tables(mdp: Any) -> Tables:
         if mdp.rank is None
         else np.array(mdp.rank[:, 1:], np.int64)
     )
-    return Tables(cumulative, reward, next_level, transition, gap, rank, int(mdp.start) - 1)
+    return Tables(
+        cumulative=cumulative,
+        reward=reward,
+        next_level=next_level,
+        transition=transition,
+        gap=gap,
+        rank=rank,
+        start=int(mdp.start) - 1,
+    )
 
 
 def schedule(

@@ -37,7 +37,14 @@ def beginning(
     sizes, width = (mdps.horizon, mdps.width, mdps.num_actions), len(mdps.prob)
 
     def one(num_episodes, params, rank, best, constants):
-        return rules.init(Problem(*sizes, num_episodes, rank, best, constants), params)
+        problem = Problem(
+            *sizes,
+            num_episodes=num_episodes,
+            rank=rank,
+            optimal_policy=best,
+            constants=constants,
+        )
+        return rules.init(problem, params)
 
     def lanes(num_episodes, params, rank, best, constants):
         each = (None if x is None else 0 for x in (rank, best))
@@ -68,7 +75,7 @@ def _constants(
         same = b"|".join(b"" if part is None else part.tobytes() for part in parts)
         if same not in made:
             rank, best = own
-            problem = Problem(*sizes, num_episodes, rank=rank, optimal_policy=best)
+            problem = Problem(*sizes, num_episodes=num_episodes, rank=rank, optimal_policy=best)
             made[same] = make_constants(rules, problem, here)
         found.append(made[same])
     return jax.tree.map(lambda *leaves: np.stack(leaves), *found)

@@ -154,12 +154,12 @@ def _constructed(kind: str) -> Callable[[str], Entry]:
         if kind == "learner":
             text += _of_learner(name, constructor, needed)
         return Entry(
-            name,
-            kind,
-            first,
-            call,
-            "\n\n".join(text),
-            _parameters(constructor),
+            name=name,
+            kind=kind,
+            summary=first,
+            call=call,
+            text="\n\n".join(text),
+            parameters=_parameters(constructor),
             example=example(constructor),
         )
 
@@ -207,7 +207,15 @@ def _feedback(name: str) -> Entry:
     text = [*rest, f"Learners that see it: {', '.join(seen)}."] if seen else rest
     call = f'jb.Learner(init, act, update, feedback="{name}")'
     joined = "\n\n".join(textwrap.fill(part, WIDTH - 2, break_on_hyphens=False) for part in text)
-    return Entry(name, "feedback", first, call, joined, _parameters(shown), "fields")
+    return Entry(
+        name=name,
+        kind="feedback",
+        summary=first,
+        call=call,
+        text=joined,
+        parameters=_parameters(shown),
+        heading="fields",
+    )
 
 
 def _required(kind: str, name: str) -> bool:
@@ -227,7 +235,15 @@ def _preset(name: str) -> Entry:
         else "Constants chosen for low regret (jaxbandit run tuning); the guarantee is given up."
     )
     call = f'jb.make_learner("{rows[0].name}", preset="{name}")'
-    return Entry(name, "preset", meaning, call, "", rows, "learner: what it sets")
+    return Entry(
+        name=name,
+        kind="preset",
+        summary=meaning,
+        call=call,
+        text="",
+        parameters=rows,
+        heading="learner: what it sets",
+    )
 
 
 def _experiment(name: str) -> Entry:
@@ -239,7 +255,15 @@ def _experiment(name: str) -> Entry:
     text = [*rest, *([f"Takes {experiment.takes}."] if experiment.takes else [])]
     text += [f"Reads the results of {', '.join(experiment.needs)}."] if experiment.needs else []
     joined = "\n\n".join(textwrap.fill(part, WIDTH - 2, break_on_hyphens=False) for part in text)
-    return Entry(name, "experiment", first, f"jaxbandit run {name}", joined, rows, "writes")
+    return Entry(
+        name=name,
+        kind="experiment",
+        summary=first,
+        call=f"jaxbandit run {name}",
+        text=joined,
+        parameters=rows,
+        heading="writes",
+    )
 
 
 def _parameters(thing: Any) -> tuple[Parameter, ...]:

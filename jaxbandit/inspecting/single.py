@@ -125,7 +125,15 @@ def run(
     with waiting(words, elsewhere=False) if progress else nullcontext():
         kept, state = _run(learner, mdp, points, key)
     regrets, rewards, policies, gaps = (np.asarray(column) for column in zip(*kept, strict=True))
-    return Run(learner.name, points, regrets, rewards, policies, gaps, state)
+    return Run(
+        learner=learner.name,
+        episode=points,
+        regret=regrets,
+        reward=rewards,
+        policies=policies,
+        gap=gaps,
+        state=state,
+    )
 
 
 def _run(
@@ -175,12 +183,12 @@ def _prepare(rules: Any, params: Any, mdp: MDP, best: Array, total: int) -> tupl
             f"learner {rules.name!r} needs an ordered MDP (one with a rank); this has none"
         )
     problem = Problem(
-        mdp.horizon,
-        mdp.width,
-        mdp.num_actions,
-        jnp.asarray(total, jnp.float32),
-        mdp.rank if "rank" in rules.needs else None,
-        jnp.asarray(best) if "optimal_policy" in rules.needs else None,
+        horizon=mdp.horizon,
+        width=mdp.width,
+        num_actions=mdp.num_actions,
+        num_episodes=jnp.asarray(total, jnp.float32),
+        rank=mdp.rank if "rank" in rules.needs else None,
+        optimal_policy=jnp.asarray(best) if "optimal_policy" in rules.needs else None,
     )
     given = {
         name: jnp.asarray(value, jnp.int32 if np.asarray(value).dtype.kind in "iu" else jnp.float32)

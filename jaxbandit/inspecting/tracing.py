@@ -98,7 +98,16 @@ def trace(mdp: MDP, policy: Array, key: Any) -> Episode:
     worth = f" (worth {words.money(total)})" if scaled else ""
     mean = f"{short(expected)}{f' ({words.money(expected)})' if scaled else ''}"
     note = f"total reward {short(total)}{worth}; the policy's mean is {mean}"
-    return Episode(levels, actions, outcomes, rewards, following, head, rows, note)
+    return Episode(
+        levels=levels,
+        actions=actions,
+        outcomes=outcomes,
+        rewards=rewards,
+        next_levels=following,
+        head=head,
+        rows=rows,
+        note=note,
+    )
 
 
 def draw(probabilities: np.ndarray, uniform: float) -> int:

@@ -127,7 +127,10 @@ def _named(mdp: MDP, items: Any, reward_scale: Any, budget: int) -> MDP:
         for row in zip(rewards, costs, strict=True)
     )
     actions = (("reject", "accept"),) * len(offers)
-    return remember(mdp, Labels("", float(largest) or 1.0, actions, offers, LEVEL))
+    return remember(
+        mdp,
+        Labels(unit="", scale=float(largest) or 1.0, actions=actions, offers=offers, level=LEVEL),
+    )
 
 
 def _check_size(horizon: int, num_outcomes: int, budget: int) -> None:

@@ -86,7 +86,9 @@ def _general(key: Array, shape: tuple[int, int, int, int]) -> MDP:
     prob, reward = _outcomes(key, shape)
     lowest = jnp.minimum(_levels(shape), 1)
     next_level = _drawn_levels(key, lowest, jnp.where(lowest > 0, shape[1] - 1, 0), shape)
-    return MDP(prob, reward, next_level, None, jnp.asarray(1, jnp.int32))
+    return MDP(
+        prob=prob, reward=reward, next_level=next_level, rank=None, start=jnp.asarray(1, jnp.int32)
+    )
 
 
 @partial(jax.jit, static_argnames="shape")
@@ -98,7 +100,13 @@ def _ordered(key: Array, shape: tuple[int, int, int, int]) -> MDP:
     next_level = jnp.where(first, here, drawn)
     staying = jnp.sum(jnp.where(next_level == here, prob, 0), axis=-1)
     rank = jnp.argsort(jnp.argsort(staying, axis=-1), axis=-1).astype(jnp.int32)
-    return MDP(prob, reward, next_level, rank, jnp.asarray(shape[1] - 1, jnp.int32))
+    return MDP(
+        prob=prob,
+        reward=reward,
+        next_level=next_level,
+        rank=rank,
+        start=jnp.asarray(shape[1] - 1, jnp.int32),
+    )
 
 
 def _outcomes(key: Array, shape: tuple[int, int, int, int]) -> tuple[Array, Array]:

@@ -70,7 +70,15 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
     """
     rate = number("learning_rate", learning_rate, low=0, above=True)
     params = {"learning_rate": np.float32(rate)}
-    return Learner(init, act, update, "trajectory", params, "aggregate-po", check=check)
+    return Learner(
+        init=init,
+        act=act,
+        update=update,
+        feedback="trajectory",
+        params=params,
+        name="aggregate-po",
+        check=check,
+    )
 
 
 def check(params: Mapping[str, Any]) -> None:

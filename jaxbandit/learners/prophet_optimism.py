@@ -71,7 +71,15 @@ def prophet_optimism(values: Any, value_scale: float = 1.0, bonus_scale: float =
         "values": np.asarray(np.asarray(values, np.float64) / scale, np.float32),
     }
     check(params)
-    return Learner(init, act, update, "semi-bandit", params, "prophet-optimism", check=check)
+    return Learner(
+        init=init,
+        act=act,
+        update=update,
+        feedback="semi-bandit",
+        params=params,
+        name="prophet-optimism",
+        check=check,
+    )
 
 
 def check(params: Mapping[str, Any]) -> None:
@@ -97,7 +105,13 @@ def init(problem: Problem, params: Any) -> OptimismState:
     zeros = jnp.zeros(shape, jnp.int32)
     policy = jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
     return _planned(
-        OptimismState(zeros, zeros, policy, scale * jnp.sqrt(log_term), values / problem.width)
+        OptimismState(
+            trials=zeros,
+            found=zeros,
+            policy=policy,
+            bonus=scale * jnp.sqrt(log_term),
+            pays=values / problem.width,
+        )
     )
 
 

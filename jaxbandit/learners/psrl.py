@@ -52,7 +52,15 @@ def psrl(concentration: float = 1.0) -> Learner:
         'semi-bandit'
     """
     params = {"concentration": np.float32(number("concentration", concentration, low=0))}
-    return Learner(init, act, update, "semi-bandit", params, "psrl", check=check)
+    return Learner(
+        init=init,
+        act=act,
+        update=update,
+        feedback="semi-bandit",
+        params=params,
+        name="psrl",
+        check=check,
+    )
 
 
 def check(params: Mapping[str, Any]) -> None:

@@ -52,7 +52,15 @@ def q_learning(bonus_scale: float = 1.0) -> Learner:
         'semi-bandit'
     """
     params = {"bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0))}
-    return Learner(init, act, update, "semi-bandit", params, "q-learning", check=check)
+    return Learner(
+        init=init,
+        act=act,
+        update=update,
+        feedback="semi-bandit",
+        params=params,
+        name="q-learning",
+        check=check,
+    )
 
 
 def check(params: Mapping[str, Any]) -> None:

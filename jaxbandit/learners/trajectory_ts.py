@@ -89,12 +89,12 @@ def trajectory_ts(
         raise ValueError(f"segments: {segments!r}; accepted: whole numbers >= 1, or None")
     kind = "trajectory" if segments is None else f"segments:{int(segments)}"
     return Learner(
-        init,
-        act,
-        _update(None if segments is None else int(segments)),
-        kind,
-        params,
-        "trajectory-ts",
+        init=init,
+        act=act,
+        update=_update(None if segments is None else int(segments)),
+        feedback=kind,
+        params=params,
+        name="trajectory-ts",
         lanes_last=True,
         check=check,
     )

@@ -73,7 +73,15 @@ def ucb_policies(bonus_scale: float = 1.0, reachable: Any = None) -> Learner:
                 f"reachable: {array.dtype} {list(array.shape)}; accepted: bool [H, k+1]"
             )
         table = tuple(map(tuple, array.tolist()))
-    return Learner(_init(table), act, update, "bandit", params, "ucb-policies", check=check)
+    return Learner(
+        init=_init(table),
+        act=act,
+        update=update,
+        feedback="bandit",
+        params=params,
+        name="ucb-policies",
+        check=check,
+    )
 
 
 def check(params: Mapping[str, Any]) -> None:

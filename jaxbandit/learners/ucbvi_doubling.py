@@ -52,12 +52,12 @@ def ucbvi_doubling(bonus_scale: float = 1.0) -> Learner:
     """
     params = {"bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0))}
     return Learner(
-        init,
-        act,
-        update,
-        "semi-bandit",
-        params,
-        "ucbvi-doubling",
+        init=init,
+        act=act,
+        update=update,
+        feedback="semi-bandit",
+        params=params,
+        name="ucbvi-doubling",
         lanes_last=True,
         report=report,
         check=check,

@@ -97,11 +97,13 @@ def label(
     old = labels_of(single(mdp))
     horizon, num_actions, num_outcomes = mdp.prob.shape[-4], mdp.num_actions, mdp.num_outcomes
     words = Labels(
-        old.unit if unit is None else _word("unit", unit),
-        old.scale if scale is None else number("scale", scale, low=0, above=True),
-        old.actions if actions is None else _words("actions", actions, horizon, num_actions),
-        old.offers if offers is None else _words("offers", offers, horizon, num_outcomes),
-        old.level if level is None else _word("level", level),
+        unit=old.unit if unit is None else _word("unit", unit),
+        scale=old.scale if scale is None else number("scale", scale, low=0, above=True),
+        actions=old.actions
+        if actions is None
+        else _words("actions", actions, horizon, num_actions),
+        offers=old.offers if offers is None else _words("offers", offers, horizon, num_outcomes),
+        level=old.level if level is None else _word("level", level),
     )
     prob = mdp.prob
     # an array of its own, so that the MDP that was given keeps its labels

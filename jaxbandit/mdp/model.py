@@ -183,7 +183,7 @@ def canonical(mdp: MDP) -> MDP:
     checks.check_shapes(prob, reward, next_level, order, mdp.start)
     start = checks.integers("MDP.start", mdp.start)
     rank = None if order is None else checks.ranks(order)
-    made = MDP(prob, reward, next_level, rank, start)
+    made = MDP(prob=prob, reward=reward, next_level=next_level, rank=rank, start=start)
     return mdp if all(a is b for a, b in zip(made, mdp, strict=True)) else made
 
 

@@ -112,7 +112,17 @@ def plot_regret(
             names=names,
         )  # fmt: skip
     look = Look(
-        learners, kind, level, scale, bounds, slope_guides, phases, parameters, key, colors, names
+        learners=learners,
+        kind=kind,
+        level=level,
+        scale=scale,
+        bounds=bounds,
+        slope_guides=slope_guides,
+        phases=phases,
+        parameters=parameters,
+        key=key,
+        colors=colors,
+        names=names,
     )
     ax = new_figure(size)[1][0] if ax is None else ax
     panel = draw_panel(ax, ds, instance, family, look)
@@ -194,7 +204,17 @@ def plot_panels(
         spare.remove()
     axes = every[: len(chosen)]
     look = Look(
-        learners, kind, level, scale, bounds, slope_guides, phases, parameters, key, colors, names
+        learners=learners,
+        kind=kind,
+        level=level,
+        scale=scale,
+        bounds=bounds,
+        slope_guides=slope_guides,
+        phases=phases,
+        parameters=parameters,
+        key=key,
+        colors=colors,
+        names=names,
     )
     drawn = {
         family: draw_panel(a, ds, None, family, look)

@@ -194,11 +194,11 @@ def instance_of(ds: xarray.Dataset, instance: str | None = None) -> MDP:
     )
     rank = chosen["mdp_rank"].transpose(*axes[:3]).values[corner[:3]]
     mdp = MDP(
-        np.ascontiguousarray(prob[corner]),
-        np.ascontiguousarray(reward),
-        following.astype(np.int32),
-        None if np.isnan(rank).all() else rank.astype(np.int32),
-        np.asarray(int(chosen["mdp_start"]), np.int32),
+        prob=np.ascontiguousarray(prob[corner]),
+        reward=np.ascontiguousarray(reward),
+        next_level=following.astype(np.int32),
+        rank=None if np.isnan(rank).all() else rank.astype(np.int32),
+        start=np.asarray(int(chosen["mdp_start"]), np.int32),
     )
     return _with_names(mdp, chosen)
 

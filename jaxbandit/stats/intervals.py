@@ -163,23 +163,24 @@ def band(
     random = generator(key)
     curves = as_curves(curves, gaps=True)
     count = curves.shape[0]
+    about: dict[str, Any] = {"n": count, "level": level, "kind": kind, "replicates": replicates}
+    nothing = np.full(curves.shape[1], np.nan)
     if kind == "quantile":
         tail = (1 - level) / 2
         if count == 0:
-            nothing = np.full(curves.shape[1], np.nan)
-            return Band(nothing, nothing, nothing, 0, level, kind, replicates)
+            return Band(center=nothing, low=nothing, high=nothing, **about)
         low, center, high = np.quantile(curves, [tail, 0.5, 1 - tail], axis=0)
-        return Band(center, low, high, count, level, kind, replicates)
-    center = curves.mean(axis=0) if count else np.full(curves.shape[1], np.nan)
+        return Band(center=center, low=low, high=high, **about)
+    center = curves.mean(axis=0) if count else nothing
     if count < 2:
-        nothing = np.full(curves.shape[1], np.nan)
-        return Band(center, nothing, nothing, count, level, kind, replicates)
+        return Band(center=center, low=nothing, high=nothing, **about)
     error = curves.std(axis=0, ddof=1) / np.sqrt(count)
     half = multiplier(curves, kind, level, random, num_resamples) * error
     if kind == "skewed":
-        return Band(center, *_skewed(curves, center, half), count, level, kind, replicates)
+        low, high = _skewed(curves, center, half)
+        return Band(center=center, low=low, high=high, **about)
     doubt = _doubt(curves, kind) if half.any() else ""
-    return Band(center, center - half, center + half, count, level, kind, replicates, doubt)
+    return Band(center=center, low=center - half, high=center + half, doubt=doubt, **about)
 
 
 def _skewed(
@@ -225,7 +226,14 @@ def mean_interval(
         raise ValueError(f"values: shape {values.shape}; accepted: [n], one value per replicate")
     accept("kind", kind, ("t", "skewed"))
     b = band(values[:, None], kind, level)
-    return Estimate(float(b.center[0]), float(b.low[0]), float(b.high[0]), b.n, b.level, replicates)
+    return Estimate(
+        value=float(b.center[0]),
+        low=float(b.low[0]),
+        high=float(b.high[0]),
+        n=b.n,
+        level=b.level,
+        replicates=replicates,
+    )
 
 
 def paired_difference(

@@ -86,7 +86,14 @@ def simultaneous(
             width[moving] = q * error[moving]
             beyond = [np.sum(side[:, None] >= ratio[None, :], axis=0) for side in sides]
             p_value[moving] = np.minimum(1, 2 * (np.max(beyond, axis=0) + 1) / (num_resamples + 1))
-    return Simultaneous(value, value - width, value + width, error, p_value, method)
+    return Simultaneous(
+        value=value,
+        low=value - width,
+        high=value + width,
+        error=error,
+        p_value=p_value,
+        method=method,
+    )
 
 
 def standard_error(strata: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -110,7 +110,9 @@ def performance_profiles(
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
     seeds = min(map(len, runs))
     share = {
-        label: Band(center[j], low[j], high[j], seeds, level, "bootstrap")
+        label: Band(
+            center=center[j], low=low[j], high=high[j], n=seeds, level=level, kind="bootstrap"
+        )
         for j, label in enumerate(labels)
     }
     return Profiles(taus, share, len(runs), seeds)
@@ -158,7 +160,14 @@ def probability_of_improvement(
             ) / len(runs)
         low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
         found.append(
-            Improvement(labels[a], labels[b], float(value), float(low), float(high), level)
+            Improvement(
+                first=labels[a],
+                second=labels[b],
+                probability=float(value),
+                low=float(low),
+                high=float(high),
+                level=level,
+            )
         )
     return found
 

@@ -83,7 +83,9 @@ def loglog_slope(
         )
     value = float(slope(values.mean(axis=0)))
     if count < 2:
-        return Estimate(value, np.nan, np.nan, count, level, replicates)
+        return Estimate(
+            value=value, low=np.nan, high=np.nan, n=count, level=level, replicates=replicates
+        )
     others = (values.sum(axis=0) - values) / (count - 1)
     if not (others > 0).all():
         raise ValueError(
@@ -93,7 +95,14 @@ def loglog_slope(
     left_out = slope(others)
     error = np.sqrt((count - 1) / count * np.sum((left_out - left_out.mean()) ** 2))
     half = float(stats.t.ppf((1 + level) / 2, count - 1) * error)
-    return Estimate(value, value - half, value + half, count, level, replicates)
+    return Estimate(
+        value=value,
+        low=value - half,
+        high=value + half,
+        n=count,
+        level=level,
+        replicates=replicates,
+    )
 
 
 class TimeToTarget(NamedTuple):
@@ -144,19 +153,28 @@ def time_to_average_regret(
     ordered = np.sort(np.where(np.isnan(times), np.inf, times))
     count = ordered.size
     if count == 0:
-        return TimeToTarget(times, np.nan, np.nan, np.nan, 0, 0, level, replicates)
+        return TimeToTarget(
+            times=times,
+            median=np.nan,
+            low=np.nan,
+            high=np.nan,
+            reached=0,
+            n=0,
+            level=level,
+            replicates=replicates,
+        )
     j = int(stats.binom.ppf((1 - level) / 2, count, 0.5))  # P(fewer than j below) < (1 - level) / 2
     low, high = (ordered[j - 1], ordered[count - j]) if j >= 1 else (-np.inf, np.inf)
     middle = ordered[(count - 1) // 2 : count // 2 + 1]
     return TimeToTarget(
-        times,
-        float(middle.mean()),
-        float(low),
-        float(high),
-        int(np.isfinite(ordered).sum()),
-        count,
-        level,
-        replicates,
+        times=times,
+        median=float(middle.mean()),
+        low=float(low),
+        high=float(high),
+        reached=int(np.isfinite(ordered).sum()),
+        n=count,
+        level=level,
+        replicates=replicates,
     )
 
 
@@ -225,10 +243,22 @@ def final_table(
             b = regret_band(
                 last, learner, family=family, parameter=parameter, kind=kind, level=level
             )
-            ends = (float(b.center[0]), float(b.low[0]), float(b.high[0]))
             if b.n:
-                place = (family, learner, parameter, label)
-                rows.append(Row(*place, *ends, b.n, b.replicates, b.level, b.doubt))
+                rows.append(
+                    Row(
+                        family=family,
+                        learner=learner,
+                        parameter=parameter,
+                        label=label,
+                        mean=float(b.center[0]),
+                        low=float(b.low[0]),
+                        high=float(b.high[0]),
+                        n=b.n,
+                        replicates=b.replicates,
+                        level=b.level,
+                        doubt=b.doubt,
+                    )
+                )
     return rows
 
 

@@ -146,7 +146,7 @@ class Judge:
             if flipped:
                 a, b, difference, low, high = b, a, -difference, -high, -low  # noqa: PLW2901
             key = (int(place[a]), int(place[b]))
-            pair = Pair(self.learners[a], self.learners[b], float(difference), float(low), float(high), float(p))  # fmt: skip
+            pair = Pair(better=self.learners[a], worse=self.learners[b], difference=float(difference), low=float(low), high=float(high), p_value=float(p))  # fmt: skip
             pairs.append((key, pair))
         count, instances = len(self._strata[0]), len(self._strata)
         return Comparison(

@@ -116,7 +116,13 @@ class Tuner:
                 )
             return None
         settings = tuple(dict(self._settings[j]) for j in late)
-        return Round(number, late, settings, size, self.seed + STRIDE * (number - 1))
+        return Round(
+            number=number,
+            candidates=late,
+            settings=settings,
+            num_seeds=size,
+            seed=self.seed + STRIDE * (number - 1),
+        )
 
     def tell(self, asked: Round, regret: Any) -> None:
         """Takes the final regrets of a round: [candidates, instances, seeds], or the sweep's Dataset."""
@@ -210,12 +216,14 @@ def _estimate(runs: list[np.ndarray], level: float) -> Estimate:
     from scipy import stats
 
     if not runs:
-        return Estimate(np.nan, np.nan, np.nan, 0, level, "runs")
+        return Estimate(value=np.nan, low=np.nan, high=np.nan, n=0, level=level, replicates="runs")
     values = np.concatenate(runs, axis=-1)  # [instances, seeds]
     error, freedom = standard_error([of_one[:, None] for of_one in values])
     half = float(stats.t.ppf((1 + level) / 2, freedom[0]) * error[0])
     mean = float(values.mean())
-    return Estimate(mean, mean - half, mean + half, values.size, level, "runs")
+    return Estimate(
+        value=mean, low=mean - half, high=mean + half, n=values.size, level=level, replicates="runs"
+    )
 
 
 def _final(dataset: Any) -> np.ndarray:

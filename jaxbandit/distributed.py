@@ -17,6 +17,12 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+from jaxbandit.errors import LostProcessError
+
+
+HEARTBEAT = 30
+"""Seconds without a sign of life after which a process counts as lost, and the others end."""
+
 
 def initialize(
     coordinator: str | None = None, num_processes: int | None = None, process_id: int | None = None
@@ -37,7 +43,9 @@ def initialize(
             f"process_id: {process_id}; accepted: 0..{num_processes - 1} (num_processes is {num_processes})"
         )
     try:
-        jax.distributed.initialize(coordinator, num_processes, process_id)
+        jax.distributed.initialize(
+            coordinator, num_processes, process_id, heartbeat_timeout_seconds=HEARTBEAT
+        )
     except ValueError as error:
         raise ValueError(
             f"no cluster scheduler was recognised ({error}); give coordinator, num_processes and process_id"
@@ -70,11 +78,23 @@ def gather(content: bytes) -> list[bytes]:
     """The bytes of all processes, in order of process, in every process. A barrier as well."""
     if jax.process_count() == 1:
         return [content]
-    from jax.experimental import multihost_utils
-
     # Collectives take arrays of one shape, so lengths go first and the contents are padded.
-    lengths = multihost_utils.process_allgather(np.asarray([len(content)], np.int32)).ravel()
+    lengths = _all(np.asarray([len(content)], np.int32)).ravel()
     padded = np.zeros(int(lengths.max()), np.uint8)
     padded[: len(content)] = np.frombuffer(content, np.uint8)
-    rows = np.asarray(multihost_utils.process_allgather(padded)).reshape(len(lengths), -1)
+    rows = _all(padded).reshape(len(lengths), -1)
     return [row[:length].tobytes() for row, length in zip(rows, lengths, strict=True)]
+
+
+def _all(mine: np.ndarray) -> np.ndarray:
+    """The arrays of all processes on a leading axis, or an error if one of them is lost."""
+    from jax.experimental import multihost_utils
+
+    try:
+        return np.asarray(multihost_utils.process_allgather(mine))
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise LostProcessError(
+            f"another process of this run is lost ({reason}); what each has saved in its checkpoint is "
+            "intact: start all of them again to continue"
+        ) from error

@@ -14,3 +14,7 @@ class SweepInterrupted(KeyboardInterrupt):
 
 class LearnerError(ValueError):
     """A learner did what no learner may do; the message names it, the episode and the place."""
+
+
+class LostProcessError(RuntimeError):
+    """Another process of a distributed run has ended; the message says how to go on."""

@@ -8,7 +8,6 @@ once. Exit codes: 0 done, 1 a file could not be read or written or `doctor` foun
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -16,11 +15,12 @@ from pathlib import Path
 
 import jaxbandit
 from jaxbandit.cli.parsing import PROGRAM, parse
+from jaxbandit.cli.streams import lasting_output
 
 __all__ = ["main"]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911  (one per way to end)
+def main(arguments: Sequence[str] | None = None) -> int:
     """The command ``jaxbandit``; returns the exit code.
 
     Example:
@@ -29,7 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911  (one 
         jaxbandit 0.1.0
         0
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    with lasting_output():
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _main(given: list[str]) -> int:  # noqa: PLR0911  (one per way to end)
     if given == ["--version"]:
         print(f"{PROGRAM} {jaxbandit.__version__}")
         return 0
@@ -41,9 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911  (one 
         again = shlex.join([PROGRAM, *(a for a in given if a not in ("--resume", "--overwrite"))])
         hint = f"; to continue: {again} --resume" if given[:1] == ["run"] else ""
         return _fail(f"interrupted{hint}", 130)
-    except BrokenPipeError:  # the reader of our output has gone, as in `jaxbandit list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except (ValueError, FileExistsError, FileNotFoundError) as error:
         return _fail(f"{error}{_place(error, given)[0]}", 2)
     except OSError as error:

@@ -49,7 +49,7 @@ def soak(tmp_path, sweep, kills, longest):
     """Kills at random moments, then lets the sweep finish; how many kills hit.
 
     Moments are drawn from [0, longest) seconds after the program opened its checkpoint or saved a
-    state.
+    state. Every time it goes on with another number of lanes, of devices and of episodes in a chunk.
     """
     folder = tmp_path / "run"
     rng = np.random.default_rng(0)
@@ -58,6 +58,9 @@ def soak(tmp_path, sweep, kills, longest):
     hits = leftovers = 0
     for kill in range(kills):
         pattern = "*.jbk" if kill % 4 else "config.json"
+        options["devices"] = int(rng.integers(1, 3))
+        options["sweep"]["max_lanes"] = [None, 16, 48][rng.integers(3)]
+        options["sweep"]["chunk_size"] = sweep["chunk_size"] * int(rng.integers(1, 4))
         hits += run_until_killed(options, folder, pattern, rng.uniform(0, longest))
         leftovers += len(list(folder.glob("*.unfinished")))
     if not (tmp_path / "run.nc").exists():
@@ -80,11 +83,17 @@ def test_a_killed_sweep_goes_on(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["auto", "episodes"])
-def test_a_sweep_killed_fifty_times_goes_on(tmp_path, engine):
-    """Both engines in one sweep ("auto"), and both learners on the episode engine."""
-    sweep = {"num_episodes": 400_000, "chunk_size": 100, "engine": engine}
-    assert soak(tmp_path, sweep, kills=50, longest=1.0) >= 40
+@pytest.mark.parametrize(
+    ("sweep", "longest"),
+    [
+        ({"num_episodes": 400_000, "chunk_size": 100}, 1.0),
+        ({"num_episodes": 400_000, "chunk_size": 100, "engine": "episodes"}, 1.0),
+        ({"only": "ExpRef", "num_episodes": 10**9, "num_seeds": 1280, "chunk_size": 1}, 0.3),
+    ],
+    ids=["both engines", "episodes", "blocks"],
+)
+def test_a_sweep_killed_fifty_times_goes_on(tmp_path, sweep, longest):
+    assert soak(tmp_path, sweep, kills=50, longest=longest) >= 40
 
 
 def stopped(options, folder, *signals):

@@ -19,7 +19,6 @@ import numpy as np
 
 from jaxbandit.errors import LostProcessError
 
-
 HEARTBEAT = 30
 """Seconds without a sign of life after which a process counts as lost, and the others end."""
 

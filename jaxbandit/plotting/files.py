@@ -67,6 +67,8 @@ def save_figure(
             with matplotlib.rc_context(FILE_SETTINGS), opaque:
                 figure.savefig(aside, format=form, dpi=dpi, metadata=dates)
             os.replace(aside, file)
+        except OSError as error:
+            raise OSError(error.errno, f"cannot write the figure to {file}: {error}") from error
         finally:
             aside.unlink(missing_ok=True)
         written.append(file)

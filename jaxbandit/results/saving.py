@@ -9,6 +9,7 @@ changed is refused, and so is one that would make HDF5 read other files or more 
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 import os
 import warnings
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit import checks
-from jaxbandit.files import replace_file, temporary_name
+from jaxbandit.files import write_atomically
 from jaxbandit.parameter_axis import index_parameters
 
 if TYPE_CHECKING:
@@ -58,16 +59,14 @@ def save(dataset: xarray.Dataset, path: str | os.PathLike[str], *, overwrite: bo
             f"path: {path} exists; give another name, or overwrite=True to replace it"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = temporary_name(path)
     try:
-        _write(dataset.drop_attrs(deep=False).assign_attrs(_own_attributes(dataset)), unfinished)
-        replace_file(unfinished, path)
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write the results to {path}: {error}") from error
+        content = _encode(dataset.drop_attrs(deep=False).assign_attrs(_own_attributes(dataset)))
     except (TypeError, ValueError) as error:
         raise ValueError(f"dataset: cannot be written as netCDF ({error})") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write the results to {path}: {error}") from error
     return path
 
 
@@ -75,14 +74,22 @@ def _own_attributes(dataset: xarray.Dataset) -> dict[str, Any]:
     return {name: value for name, value in dataset.attrs.items() if name != CHECKSUM}
 
 
-def _write(dataset: xarray.Dataset, path: Path) -> None:
-    """Writes, reads back what a reader will see, and notes its checksum in the file."""
-    import h5py
+def _encode(dataset: xarray.Dataset) -> bytes:
+    """The file's content, with the checksum of what a reader will see in it.
 
-    dataset.to_netcdf(path, engine="h5netcdf", encoding=_encoding(dataset))
-    value = checksum(_read(path))
-    with h5py.File(path, "r+") as file:
+    It is made in memory: where a disk is full, HDF5 does not raise an error but ends the process.
+    """
+    import h5netcdf
+    import h5py
+    from xarray.backends import H5NetCDFStore
+
+    memory = io.BytesIO()
+    with H5NetCDFStore(h5netcdf.File(memory, "w")) as store:
+        dataset.dump_to_store(store, encoding=_encoding(dataset))
+    value = checksum(_read(memory))
+    with h5py.File(memory, "r+") as file:
         file.attrs[CHECKSUM] = value
+    return memory.getvalue()
 
 
 def load(path: str | os.PathLike[str]) -> xarray.Dataset:
@@ -130,10 +137,11 @@ def _path(path: Any) -> Path:
     return Path(text)
 
 
-def _read(path: Path) -> xarray.Dataset:
+def _read(path: Path | io.BytesIO) -> xarray.Dataset:
     import xarray
 
-    inspect_file(path)
+    if isinstance(path, Path):
+        inspect_file(path)
     with xarray.open_dataset(path, engine="h5netcdf") as dataset:
         # what xarray remembers of the file would make a second save differ from the first
         return dataset.load().drop_encoding()

@@ -27,6 +27,8 @@ from jaxbandit.sweeps.families import stack
 from jaxbandit.sweeps.progress import Display, Interruption, tell
 from jaxbandit.sweeps.tiles import Group, Lane, Tile
 
+PATIENCE = 10.0
+"""Seconds that workers get to end their chunks when the sweep is given up."""
 TICK = 0.2
 """Seconds between two looks of the main thread."""
 
@@ -152,12 +154,18 @@ def run_tiles(
             thread.start()
             threads.append(thread)
         seen: Any = None
-        while any(thread.is_alive() for thread in threads):
+        try:
+            while any(thread.is_alive() for thread in threads):
+                for thread in threads:
+                    thread.join(TICK / len(threads))
+                display.refresh()
+                seen = _look(on_chunk, under_way, seen)
+            _look(on_chunk, under_way, seen)
+        except BaseException as error:  # of on_chunk, or a second Ctrl-C: nobody works on unseen
+            errors.append(error)
             for thread in threads:
-                thread.join(TICK / len(threads))
-            display.refresh()
-            seen = _look(on_chunk, under_way, seen)
-        _look(on_chunk, under_way, seen)
+                thread.join(PATIENCE if isinstance(error, Exception) else TICK)
+            raise
     if errors:
         raise errors[0]
     check_interruption(interruption, store)

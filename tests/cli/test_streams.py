@@ -1,0 +1,50 @@
+"""Output outlives its reader: commands go on when a pipe is closed, or was never open."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from jaxbandit.cli import streams
+
+COMMAND = [sys.executable, "-m", "jaxbandit.cli"]
+
+
+def deaf_pipe():
+    """A stream whose reader has gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def test_a_stream_without_a_reader_forgets_what_it_is_told():
+    writer = deaf_pipe()
+    with open(writer, "w", encoding="utf-8") as raw:
+        stream = streams.Lasting(raw)
+        assert stream.write("nobody\n") == 7
+        stream.flush()
+        stream.write("hears " * 10_000)
+        stream.flush()
+        assert stream.encoding == "utf-8"
+
+
+def test_streams_are_put_back():
+    before = sys.stdout, sys.stderr
+    with streams.lasting_output():
+        assert sys.stdout is not before[0]
+    assert (sys.stdout, sys.stderr) == before
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr", "both", "never open"])
+def test_a_command_does_its_work_all_the_same(tmp_path, closed):
+    command = [*COMMAND, "new", "learner", "mine"]
+    if closed == "never open":
+        command = ["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", *command]
+    places = {"stdout": ("stdout",), "stderr": ("stderr",), "both": ("stdout", "stderr")}
+    deaf = {name: deaf_pipe() for name in places.get(closed, ())}
+    done = subprocess.run(command, cwd=tmp_path, check=False, **deaf)
+    for writer in deaf.values():
+        os.close(writer)
+    assert done.returncode == 0
+    assert "def " in (tmp_path / "mine.py").read_text()

@@ -61,7 +61,7 @@ def lasting_output() -> Iterator[None]:
                 os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
         nobody: Any = opened.enter_context(open(os.devnull, "w", encoding="utf-8"))
         out, err = (Lasting(nobody if stream is None else stream) for stream in kept)
-        sys.stdout, sys.stderr = out, err  # type: ignore[assignment]
+        sys.stdout, sys.stderr = out, err
         try:
             yield
         finally:

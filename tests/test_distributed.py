@@ -86,7 +86,7 @@ def test_no_scheduler_and_too_late(monkeypatch):
     ):
         distributed.initialize()
 
-    def nothing_found(*_):
+    def nothing_found(*_, **__):
         raise ValueError("coordinator_address should be defined.")
 
     monkeypatch.setattr(jax.distributed, "initialize", nothing_found)

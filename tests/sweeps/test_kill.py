@@ -88,7 +88,7 @@ def test_a_killed_sweep_goes_on(tmp_path):
     [
         ({"num_episodes": 400_000, "chunk_size": 100}, 1.0),
         ({"num_episodes": 400_000, "chunk_size": 100, "engine": "episodes"}, 1.0),
-        ({"only": "ExpRef", "num_episodes": 10**9, "num_seeds": 1280, "chunk_size": 1}, 0.3),
+        ({"only": "ExpRef", "num_episodes": 10**9, "num_seeds": 8000, "chunk_size": 1}, 0.3),
     ],
     ids=["both engines", "episodes", "blocks"],
 )

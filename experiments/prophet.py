@@ -94,7 +94,7 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
     """One sweep with both kinds of constants, or with --full two: I1 with many seeds, I2 with many
     instances.
 
-    Without --full, I1 and I2 share batches and so compilations: 6 seeds of everything, 6 instances
+    Without --full, I1 and I2 share tiles and so compilations: 6 seeds of everything, 6 instances
     of I2. With --full a panel of I2 has as many runs as one of I1, two for each instance: instances
     are the replicates, so there should be many of them.
     """

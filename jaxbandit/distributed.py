@@ -1,4 +1,4 @@
-"""Several processes or hosts, through ``jax.distributed``: each runs its own batches, all get the
+"""Several processes or hosts, through ``jax.distributed``: each runs its own tiles, all get the
 result.
 
 Start the same program once per process and call `initialize` before anything else touches jax:

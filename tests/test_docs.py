@@ -180,3 +180,22 @@ def test_experiments_and_files_named_in_the_readme_exist():
     files += re.findall(r"\]\(((?!http|#)[^)]+)\)", README)
     missing += [name for name in files if not (ROOT / name).exists()]
     assert not missing
+
+
+def test_the_walk_of_the_readme_is_that_of_the_code():
+    steps = re.findall(r"^\| `([\w/]+\.py)` \| `(\w+)` \|", README, re.MULTILINE)
+    assert len(steps) > 20
+    for file, function in steps:
+        source = (ROOT / "jaxbandit" / file).read_text(encoding="utf-8")
+        assert f"def {function}(" in source, (file, function)
+
+
+def test_the_picture_of_the_readme_has_every_room():
+    picture = README[README.index("    jaxbandit/\n") : README.index("    notebooks/  tests/")]
+    rooms = {
+        path.stem if path.suffix else f"{path.name}/"
+        for path in (ROOT / "jaxbandit").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    words = set(re.findall(r"[\w]+/?", picture))
+    assert sorted(rooms - words - {"__init__"}) == []

@@ -1,7 +1,7 @@
 """Who runs what: finished lanes, tiles under way, and the processes of a sweep.
 
 All processes make the same plan, from what their checkpoints hold together; each runs its own
-batches. The checkpoint directory may be one for all (a shared file system) or one for each.
+tiles. The checkpoint directory may be one for all (a shared file system) or one for each.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ being killed.
 
 A run is a pure function of its key. The key of a lane, fold_in(fold_in(key(seed), crc32(instance)),
 seed number), is the same for all learners and parameters (paired comparisons), whatever else is in
-the sweep and however it is cut into batches, chunks, devices and processes. The host loops over
+the sweep and however it is cut into tiles, chunks, devices and processes. The host loops over
 jitted chunks, so memory does not grow with T.
 """
 

@@ -4,7 +4,7 @@ vectorised kernel of it.
 ``jax.random`` uses the same cipher, but on CPU as a loop over its rounds. The engines draw billions
 of uniforms, so they
 call the cipher directly, with the number of the episode and of the draw as its counter: a word
-depends on these and the key alone, whatever the batch, the chunk or the device. The tests compare
+depends on these and the key alone, whatever the tile, the chunk or the device. The tests compare
 it with jax's own.
 """
 

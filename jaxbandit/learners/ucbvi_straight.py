@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from functools import reduce
 
+import jax
 import jax.numpy as jnp
 
-from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, q_of
+from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, q_action
 from jaxbandit.types import Array
+
+VALUES = 40
+"""Values V_{l,i} that become one kernel, at most: compilation takes longer than in proportion to them."""
 
 
 def plan_by_lanes(plan: Plan, constants: UCBVIConstants) -> Array:
@@ -17,6 +21,8 @@ def plan_by_lanes(plan: Plan, constants: UCBVIConstants) -> Array:
     found = []
     for i in reversed(range(horizon)):
         tails = [_value_at(plan, level, i, tails, constants) for level in range(width)]
+        if (horizon - i) % max(1, VALUES // width) == 0:
+            tails = jax.lax.optimization_barrier(tails)
         found.append(tails)
     return jnp.stack([jnp.stack([tails[level] for tails in found[::-1]]) for level in range(width)])
 
@@ -26,14 +32,12 @@ def _value_at(
 ) -> Array:
     """V at one level of a stage, [*lanes]."""
 
-    def here(table, leading):
-        return (
-            None
-            if table is None
-            else table[(slice(None),) * leading + (slice(level, level + 1), i)]
-        )
-
-    stage = Plan(here(plan.model, 2), None, here(plan.ceiling, 1))
-    if plan.doubt is not None:
-        stage = stage._replace(doubt=plan.doubt[:, i])
-    return reduce(jnp.maximum, q_of(stage, tails, *constants))[0]
+    here = slice(level, level + 1)
+    doubts = None if plan.doubt is None else [doubt[i] for doubt in plan.doubt]
+    found = []
+    for a in range(plan.model.shape[1]):
+        # Entry by entry: a slice of several would be stored for the kernels that share it.
+        fields = [plan.model[f, a, here, i] for f in range(plan.model.shape[0])]
+        ceiling = None if plan.ceiling is None else plan.ceiling[a, here, i]
+        found.append(q_action(fields, ceiling, tails, doubts, *constants)[0])
+    return reduce(jnp.maximum, found)

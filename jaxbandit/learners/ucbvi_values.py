@@ -32,19 +32,32 @@ class Plan(NamedTuple):
 
 def q_of(plan: Plan, tails: list[Array], scale: Array, log_term: Array) -> list[Array]:
     """Q of each action, [k, ...], where V at level s of the next stage is tails[s - 1] [...]."""
+    doubts = None if plan.doubt is None else list(plan.doubt)
     found = []
     for a in range(plan.model.shape[1]):
-        fields = plan.model[:, a]
-        if plan.doubt is None:
-            q = fields[0] + _next_value(fields, tails)
-        else:
-            q = _bernstein(fields, tails, list(plan.doubt), scale, log_term)
-        q = jnp.minimum(q, 1)
-        found.append(q if plan.ceiling is None else jnp.minimum(q, plan.ceiling[a]))
+        ceiling = None if plan.ceiling is None else plan.ceiling[a]
+        found.append(q_action(list(plan.model[:, a]), ceiling, tails, doubts, scale, log_term))
     return found
 
 
-def _next_value(fields: Array, tails: list[Array]) -> Array:
+def q_action(
+    fields: list[Array],
+    ceiling: Array | None,
+    tails: list[Array],
+    doubts: list[Array] | None,
+    scale: Array,
+    log_term: Array,
+) -> Array:
+    """Q of one action, [k, ...], from the fields of its model and its Q of the episode before, if that bounds it."""
+    if doubts is None:
+        q = fields[0] + _next_value(fields, tails)
+    else:
+        q = _bernstein(fields, tails, doubts, scale, log_term)
+    q = jnp.minimum(q, 1)
+    return q if ceiling is None else jnp.minimum(q, ceiling)
+
+
+def _next_value(fields: list[Array], tails: list[Array]) -> Array:
     """sum_s p(s | l, a) tails[s], [k, ...]."""
     return reduce(jnp.add, [fields[1 + s] * tail[None] for s, tail in enumerate(tails)])
 
@@ -59,7 +72,7 @@ def doubt(visits: Array, log_term: Array) -> Array:
 
 
 def _bernstein(
-    fields: Array, tails: list[Array], doubts: list[Array], scale: Array, log_term: Array
+    fields: list[Array], tails: list[Array], doubts: list[Array], scale: Array, log_term: Array
 ) -> Array:
     """r + p V + b of an action, [k, ...]; 1 where it was never tried."""
     tried = (fields[-1] > 0).astype(jnp.float32)

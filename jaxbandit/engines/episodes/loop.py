@@ -153,7 +153,9 @@ def repeat(one: Any, length: Array, carry: Any) -> Any:
         return jax.lax.fori_loop(0, length, one, carry)
 
     def turn(e, carry):
-        return jax.tree.map(lambda new, old: jnp.where(e < length, new, old), one(e, carry), carry)
+        state, *rows = one(e, carry)
+        kept = jax.tree.map(lambda new, old: jnp.where(e < length, new, old), state, carry[0])
+        return kept, *rows
 
     return jax.lax.fori_loop(0, STRETCH, turn, carry)
 

@@ -146,8 +146,8 @@ def run_chunk(
 def repeat(one: Any, length: Array, carry: Any) -> Any:
     """``one(e, carry)`` for e = 0..length-1, where length is at most a stretch.
 
-    Where a loop whose length is data would ask the host after every turn, all turns of a stretch are taken, and those
-    beyond its length change nothing.
+    ``carry`` is the state and rows that the turns fill. Where a loop whose length is data would ask the host after every
+    turn, all turns of a stretch are taken: those beyond its length leave the state, and their rows mean nothing.
     """
     if not active().straight:
         return jax.lax.fori_loop(0, length, one, carry)

@@ -29,7 +29,7 @@ BONUS_SCALES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 THRESHOLDS = (0.03, 0.045, 0.064, 0.09, 0.125, 0.18)
 EXPLORATIONS = (0.5, 1.25, 2.5, 5.0)
 """c of OrderedExpRef's exploration min(1, c k / H); the paper's is 1/2."""
-QUICK, FULL = ((15, 2), (15, 4), (20, 3)), tuple((h, k) for h in (15, 20) for k in (2, 3, 4))
+QUICK, FULL = ((15, 2), (15, 4)), tuple((h, k) for h in (15, 20) for k in (2, 3, 4))
 """(H, k) of the panels, without and with --full."""
 LEVEL, DIFFERENCES = 0.95, 4
 """UCB-VI against each of the others, these two, and ten times UCB-VI against OrderedExpRef."""

@@ -95,14 +95,14 @@ def sweeps(options: Options) -> dict[str, Sweep]:
     """
     import jaxbandit as jb
 
-    count = options.choose_instances(8, full=16)
+    count = options.choose_instances(6, full=16)
     common = {
         "num_seeds": options.choose_seeds(1, full=2),
         "record": jb.record.linear(20),
     }
     episodes = {
-        "tiny": options.choose_episodes(100_000, full=1_000_000),
-        "paper": options.choose_episodes(200_000, full=2_000_000),
+        "tiny": options.choose_episodes(20_000, full=200_000),
+        "paper": options.choose_episodes(100_000, full=2_000_000),
     }
     found: dict[str, Sweep] = {}
 

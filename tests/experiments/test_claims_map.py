@@ -56,7 +56,7 @@ def made():
 def test_claims_are_decided_at_every_combination(made):
     claims = claims_map.decide(made)
     scales, explorations = np.asarray(claims_map.BONUS_SCALES), np.asarray(claims_map.EXPLORATIONS)
-    shape = (6, len(scales), len(claims_map.THRESHOLDS), len(explorations))
+    shape = (4, len(scales), len(claims_map.THRESHOLDS), len(explorations))
     lowest = (scales <= 1 / 8)[:, None, None]
     below = explorations >= 2.5
     for found, expected in zip(claims, (lowest, below, ~lowest | below), strict=True):
@@ -72,7 +72,7 @@ def test_intervals_are_joint_over_the_panels():
     plans = claims_map.sweeps(Options(seeds=4))
     same = {name: make_up(arguments, lambda *_: 100.0) for name, arguments in plans.items()}
     pairs = claims_map.differences(same, "UCB-VI", "ExpRef")
-    assert len(pairs) == 6
+    assert len(pairs) == 4
     assert all((low[0, 0] < 0) & (high[0, 0] > 0) for low, high in pairs)
 
 
@@ -95,5 +95,5 @@ def test_figure_and_table(made):
     for drawn in claims_map.figures(made, Options()).values():
         assert not clipped_texts(drawn.figure)
     text = claims_map.tables(made, Options())["claims_map.md"]
-    assert "All three claims hold on all 6 panels at 48 of 168 combinations" in text
+    assert "All three claims hold on all 4 panels at 48 of 168 combinations" in text
     assert "with the paper's exploration (c = 1/2) at 0 of 42" in text

@@ -74,7 +74,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
                 f"{one[j].value:.2f} ({one[j].low:.2f} to {one[j].high:.2f})"
                 for one in found.values()
             ),
-        ]  # fmt: skip
+        ]
         for j, at in enumerate(stats.families(ds))
     ]
     reached = [

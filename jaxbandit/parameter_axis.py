@@ -64,7 +64,7 @@ def parameter_coordinates(
         "varied": ("learner", np.array([bool(names) for names, _ in grids.values()])),
     }
     for name in dict.fromkeys(name for of_one in varying.values() for name in of_one):
-        alike = all(
+        alike = name in first and all(
             of_one.keys() == first.keys() and np.array_equal(of_one[name], first[name], True)
             for of_one in others
         )

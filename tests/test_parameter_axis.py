@@ -94,3 +94,13 @@ def test_readable():
     assert readable(np.float64([0.1])).tolist() == [0.1]
     assert readable(np.array([True, False])).tolist() == [1.0, 0.0]
     assert np.isnan(readable(np.float32([np.nan]))).all()
+
+
+def test_learners_that_vary_different_parameters():
+    """Two learners share a parameter and its values, a third has another one."""
+    one = (("threshold",), {"threshold": np.array([0.1, 0.2])})
+    other = (("learning_rate",), {"learning_rate": np.array([1.0, 4.0])})
+    found = parameter_coordinates({"a": one, "b": one, "c": other})
+    nan = np.nan
+    np.testing.assert_array_equal(found["threshold"][1], [[0.1, 0.2], [0.1, 0.2], [nan, nan]])
+    np.testing.assert_array_equal(found["learning_rate"][1], [[nan, nan], [nan, nan], [1, 4]])

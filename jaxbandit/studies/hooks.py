@@ -82,12 +82,13 @@ def live_plot(show: Callable[[Any], None] | None = None, **look: Any) -> Callabl
     """Draws the regret so far between chunks, in place, in a notebook.
 
     Args:
-        show: what to do with the `Drawn`; by default the notebook's last picture is replaced.
+        show: what to do with the `Drawn`; by default the notebook's picture is replaced.
         look: arguments of `jaxbandit.plot_regret`.
 
     Example:
         >>> hook = live_plot(scale="loglog")                  # jb.sweep(..., on_chunk=hook)
     """
+    shown = _in_place() if show is None else show
 
     def hook(progress: Any) -> None:
         dataset = progress.dataset()
@@ -95,16 +96,24 @@ def live_plot(show: Callable[[Any], None] | None = None, **look: Any) -> Callabl
             [d for d in dataset["regret"].dims if d != "episode"]
         )
         if bool(there.any()):
-            (show or _show)(plot_regret(dataset.isel(episode=np.flatnonzero(there.values)), **look))
+            shown(plot_regret(dataset.isel(episode=np.flatnonzero(there.values)), **look))
 
     return hook
 
 
-def _show(drawn: Any) -> None:
-    from IPython.display import clear_output, display
+def _in_place() -> Callable[[Any], None]:
+    """Shows a figure below the progress bar, and every later one in its place."""
+    place: list[Any] = []
 
-    clear_output(wait=True)
-    display(drawn)
+    def show(drawn: Any) -> None:
+        from IPython.display import display
+
+        if place:
+            place[0].update(drawn)
+        else:
+            place.append(display(drawn, display_id=True))
+
+    return show
 
 
 def _fresh_points(each: str) -> Callable[[Any], Iterator[Point]]:

@@ -18,6 +18,7 @@ import inspect
 import sys
 import sysconfig
 import textwrap
+import tokenize
 import types
 import uuid
 import warnings
@@ -244,7 +245,7 @@ def _source(function: types.FunctionType) -> Any:
     try:
         text = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(text)
-    except (OSError, TypeError, SyntaxError, ValueError):
+    except (OSError, TypeError, SyntaxError, ValueError, tokenize.TokenError):
         return ("code", sys.version_info[:2], _instructions(function.__code__))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)

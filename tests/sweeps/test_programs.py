@@ -275,3 +275,13 @@ def test_what_cannot_be_identified_is_not_continued(tmp_path):
     run(learner, tmp_path / "run")
     with pytest.warns(UserWarning, match="its runs are made anew"):
         run(learner, tmp_path / "run")
+
+
+def test_a_file_that_cannot_be_read_as_python_is_no_source(tmp_path):
+    """As text with code inside: the instructions are what the function is."""
+    file = tmp_path / "text.md"
+    code = "def double(x):\n    return 2 * x\n"
+    file.write_text(f"{code}(an open bracket\n", encoding="utf-8")
+    place = {}
+    exec(compile(code, str(file), "exec"), place)
+    assert program_of(place["double"]).digest == program_of(place["double"]).digest

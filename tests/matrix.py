@@ -23,11 +23,11 @@ PYTHONS = ("3.11", "3.12", "3.13")
 JAXES = {"0.7.0": "==0.7.0", "0.7.2": "==0.7.2", "0.10": "==0.10.*", "newest": ""}
 ROWS = [f"{python}/{jax}" for python in PYTHONS for jax in JAXES]
 QUICK = [
-    "tests/test_checks.py", "tests/mdp/test_model.py", "tests/mdp/test_checks.py", "tests/test_planning.py",
-    "tests/test_record.py", "tests/test_registry.py", "tests/results/test_saving.py", "tests/test_theory.py",
-    "tests/engines/test_law.py", "tests/sweeps/test_axes.py", "tests/sweeps/test_checkpoint.py",
-    "tests/sweeps/test_programs.py", "tests/sweeps/test_surroundings.py",
-    "tests/sweeps/test_wrong_learners.py", "tests/test_distributed.py",
+    "tests/test_checks.py", "tests/mdp", "tests/test_planning.py", "tests/test_record.py", "tests/test_registry.py",
+    "tests/results/test_saving.py", "tests/test_theory.py", "tests/sweeps/test_checkpoint.py",
+    "tests/sweeps/test_faults.py", "tests/sweeps/test_parameters.py", "tests/sweeps/test_programs.py",
+    "tests/sweeps/test_surroundings.py", "tests/sweeps/test_wrong_learners.py", "tests/test_distributed.py",
+    "tests/test_fuzz.py",
 ]  # fmt: skip
 """The promises (bits, wrong learners, checkpoints, results, processes) and what they stand on."""
 SETTINGS = {

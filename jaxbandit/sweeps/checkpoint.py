@@ -9,8 +9,7 @@ A checkpoint directory belongs to one configuration (`Store` refuses any other) 
     stale-*                  files of learners that have been edited since
     lock                     held by the sweep that uses the directory
 
-A file is a magic word, the SHA-256 of what follows, and an uncompressed npz with a JSON header;
-nothing is pickled. It is written under a temporary name in the same directory, flushed to disk,
+Files are those of `saved`. Each is written under a temporary name in the same directory, flushed to disk,
 renamed, and the directory flushed: a kill or a power cut leaves the old file or the new one, never
 half of one. A file whose checksum is wrong is reported and not used.
 """
@@ -19,67 +18,19 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from jaxbandit.errors import CheckpointError
 from jaxbandit.files import MARK, FolderLock, lock_folder, write_atomically
 from jaxbandit.sweeps.programs import Program
+from jaxbandit.sweeps.saved import Saved, decode, encode
 
-MAGIC = b"jaxbandit-1\n"
 CONFIG = "config.json"
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What a checkpoint file holds: named arrays and a JSON header."""
-
-    header: dict[str, Any]
-    arrays: dict[str, np.ndarray]
-
-
-def encode(saved: Saved) -> bytes:
-    """A checkpoint file's content.
-
-    Example:
-        >>> from jaxbandit.sweeps.checkpoint import Saved, decode, encode
-        >>> import numpy as np
-        >>> decode(encode(Saved({"step": 3}, {"x": np.arange(2)}))).header
-        {'step': 3}
-    """
-    for name, array in saved.arrays.items():
-        if array.dtype.hasobject:
-            raise TypeError(f"{name}: dtype {array.dtype}; accepted: plain numbers")
-    buffer = io.BytesIO()
-    header = np.frombuffer(json.dumps(saved.header).encode(), np.uint8)
-    named: dict[str, Any] = {f"array:{name}": array for name, array in saved.arrays.items()}
-    np.savez(buffer, header=header, **named)
-    payload = buffer.getvalue()
-    return MAGIC + hashlib.sha256(payload).digest() + payload
-
-
-def decode(content: bytes) -> Saved:
-    """The inverse of `encode`; ValueError if the content is not whole."""
-    start = len(MAGIC) + 32
-    payload = content[start:]
-    if (
-        content[: len(MAGIC)] != MAGIC
-        or hashlib.sha256(payload).digest() != content[len(MAGIC) : start]
-    ):
-        raise ValueError("truncated or corrupted (its checksum does not match)")
-    with np.load(io.BytesIO(payload), allow_pickle=False) as file:
-        arrays = {
-            name.removeprefix("array:"): file[name] for name in file.files if name != "header"
-        }
-        return Saved(json.loads(file["header"].tobytes()), arrays)
 
 
 def fingerprint(config: Mapping[str, Any]) -> str:
@@ -291,7 +242,7 @@ class Store:
         """A file's content; None, with a warning, if it is not whole."""
         try:
             saved = decode(path.read_bytes())
-        except (ValueError, OSError, KeyError) as error:
+        except (ValueError, OSError) as error:
             warnings.warn(
                 f"checkpoint: {path} is not used: {error}; "
                 "its part of the sweep goes back to the checkpoint before it",
@@ -299,7 +250,7 @@ class Store:
             )
             path.unlink(missing_ok=True)
             return None
-        if saved.header["fingerprint"] != self.fingerprint:
+        if saved.header.get("fingerprint") != self.fingerprint:
             raise CheckpointError(
                 f"checkpoint: {path} belongs to another configuration; remove it or give another directory"
             )

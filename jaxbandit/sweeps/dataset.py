@@ -29,9 +29,9 @@ from jaxbandit.engines.tables import optimal_policy, optimal_value
 from jaxbandit.mdp import MDP
 from jaxbandit.parameter_axis import index_parameters, parameter_coordinates
 from jaxbandit.sweeps.annotations import annotate, store_instances
-from jaxbandit.sweeps.checkpoint import Saved
 from jaxbandit.sweeps.families import Instances
 from jaxbandit.sweeps.parameters import LearnerGrid
+from jaxbandit.sweeps.saved import Saved
 from jaxbandit.sweeps.tiles import lanes_of
 
 if TYPE_CHECKING:

@@ -22,9 +22,10 @@ import numpy as np
 
 from jaxbandit import distributed
 from jaxbandit.errors import SweepInterrupted
-from jaxbandit.sweeps.checkpoint import Saved, Store
+from jaxbandit.sweeps.checkpoint import Store
 from jaxbandit.sweeps.families import stack
 from jaxbandit.sweeps.progress import Display, Interruption, tell
+from jaxbandit.sweeps.saved import Saved
 from jaxbandit.sweeps.tiles import Group, Lane, Tile
 
 PATIENCE = 10.0

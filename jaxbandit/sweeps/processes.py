@@ -15,7 +15,8 @@ from typing import Any
 import jax
 
 from jaxbandit import distributed
-from jaxbandit.sweeps.checkpoint import Saved, Store, decode, encode
+from jaxbandit.sweeps.checkpoint import Store
+from jaxbandit.sweeps.saved import Saved, decode, encode
 from jaxbandit.sweeps.tiles import Group, Lane, Tile, lanes_of, make_tiles
 
 

@@ -28,7 +28,6 @@ from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric, check_metrics, dims_of
 from jaxbandit.record import Recording, linear
-from jaxbandit.sweeps.checkpoint import Saved
 from jaxbandit.sweeps.dataset import AXES, make_dataset
 from jaxbandit.sweeps.families import expand_instances
 from jaxbandit.sweeps.groups import choose_devices, make_groups, most_workers
@@ -45,6 +44,7 @@ from jaxbandit.sweeps.processes import (
     take_stock,
 )
 from jaxbandit.sweeps.progress import Progress
+from jaxbandit.sweeps.saved import Saved
 from jaxbandit.sweeps.tiles import Plan, lanes_of
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 errors."""
 
 import errno
+import hashlib
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import pytest
 from jaxbandit.sweeps import checkpoint
 from jaxbandit.sweeps.checkpoint import CheckpointError, Saved, Store, decode, differences, encode
 from jaxbandit.sweeps.programs import Program
+from jaxbandit.sweeps.saved import MAGIC
 
 CONFIG = {"seed": 0, "learners": {"UCB-VI": {"params": {"bonus_scale": [1.0]}}}}
 
@@ -27,33 +29,19 @@ def saved(value, size=3):
     )
 
 
-def test_encode_and_decode_are_inverse():
-    arrays = {"a": np.array([np.nan, -0.0]), "file": np.zeros((0, 3), np.uint32), "c": np.int64(7)}
-    back = decode(
-        encode(
-            Saved({"text": "ä", "list": [1, None]}, {k: np.asarray(v) for k, v in arrays.items()})
-        )
-    )
-    assert back.header == {"text": "ä", "list": [1, None]}
-    for name, array in arrays.items():
-        assert back.arrays[name].tobytes() == np.asarray(array).tobytes()
-        assert back.arrays[name].dtype == np.asarray(array).dtype
-        assert back.arrays[name].shape == np.shape(array)
+def test_hostile_files_are_not_used(tmp_path):
+    Store(tmp_path, CONFIG).close()
+    payload = b"nothing"
+    (tmp_path / "done-b.jbk").write_bytes(MAGIC + hashlib.sha256(payload).digest() + payload)
+    with pytest.warns(UserWarning, match="is not used: not written by a sweep"):
+        assert Store(tmp_path, CONFIG).load_done() == []
 
 
-def test_nothing_is_pickled():
-    with pytest.raises(TypeError, match="x: dtype object; accepted: plain numbers"):
-        encode(Saved({}, {"x": np.array([{}, None], object)}))
-
-
-@pytest.mark.parametrize("where", [0, 5, 20, 60, 300, -1])
-def test_every_flipped_bit_and_truncation_is_seen(where):
-    content = encode(saved(1))
-    flipped = bytearray(content)
-    flipped[where] ^= 4
-    for broken in (bytes(flipped), content[:where], content + b"x"):
-        with pytest.raises(ValueError, match="truncated or corrupted"):
-            decode(broken)
+def test_a_file_without_a_fingerprint_belongs_to_nobody(tmp_path):
+    Store(tmp_path, CONFIG).close()
+    (tmp_path / "done-b.jbk").write_bytes(encode(saved(1)))
+    with pytest.raises(CheckpointError, match="belongs to another configuration; remove it"):
+        Store(tmp_path, CONFIG)
 
 
 def test_newest_generation_is_loaded_and_two_are_kept(tmp_path):

@@ -23,7 +23,6 @@ action; values are rewards in [0, 1].
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -34,6 +33,7 @@ import numpy as np
 from jaxbandit.checks import number
 from jaxbandit.feedback import TrajectoryFeedback
 from jaxbandit.learner import Learner, Problem
+from jaxbandit.learners.parameters import at_least_zero
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
 
@@ -77,14 +77,8 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
         feedback="trajectory",
         params=params,
         name="aggregate-po",
-        check=check,
+        check=at_least_zero("learning_rate", above=True),
     )
-
-
-def check(params: Mapping[str, Any]) -> None:
-    """Raises ValueError for a learning rate that is not above 0."""
-    for value in np.ravel(np.asarray(params["learning_rate"])):
-        number("learning_rate", value, low=0, above=True)
 
 
 def init(problem: Problem, params: Any) -> AggregateState:

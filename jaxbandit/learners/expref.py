@@ -111,7 +111,7 @@ def constants(ordered: bool, problem: Problem, params: Any) -> ExpRefConstants:
     """Algorithm 2, line 2, and the numbers of the theorems: the whole schedule, exact integers."""
     H, k, A, T = problem.horizon, problem.width, problem.num_actions, int(problem.num_episodes)
     p = {name: np.asarray(value, np.float64) for name, value in params.items()}
-    listed = p["epsilons"][~np.isnan(p["epsilons"])]  # nan fills the array up
+    listed = p["epsilons"][p["epsilons"] > 0]  # nan is "not given", and 0 fills the array up
     given = listed if listed.size else None
     unlimited = np.isinf(p["num_phases"])
     phases = schedule(

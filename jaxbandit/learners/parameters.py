@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,27 @@ from jaxbandit.learners.expref import MAX_PHASES
 
 UNSET = {"threshold": np.nan, "last_epsilon": np.nan, "num_phases": np.inf}
 """Values that stand for "as in the paper" and "no limit"."""
+
+
+@cache
+def at_least_zero(*names: str, above: bool = False) -> Callable[[Mapping[str, Any]], None]:
+    """A `Learner.check` that refuses values of these parameters below 0 (``above``: 0 as well).
+
+    The same object for the same names, so that learners that differ in values only are one program.
+
+    Example:
+        >>> at_least_zero("bonus_scale")({"bonus_scale": -1.0})
+        Traceback (most recent call last):
+        ...
+        ValueError: bonus_scale: -1.0; accepted: a finite number >= 0
+    """
+
+    def check(params: Mapping[str, Any]) -> None:
+        for name in names:
+            for value in np.ravel(np.asarray(params[name])):
+                number(name, value, low=0, above=above)
+
+    return check
 
 
 def epsilon_table(epsilons: Any) -> np.ndarray:

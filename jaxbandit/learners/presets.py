@@ -46,7 +46,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 """nan is "as in the paper", inf "no limit"."""
 
 
-def _make(name: str, preset: str | None, given: dict[str, Any]) -> Learner:
+def _make(name: str, preset: str | None, **given: Any) -> Learner:
     ordered = name == "ordered-expref"
     return from_blocks(
         block_form(ordered),
@@ -90,12 +90,8 @@ def expref(
         >>> jb.make_learner("expref", preset="practical", threshold=0.1)
         Learner('expref', bandit, preset practical, threshold 0.1)
     """
-    given = {
-        "episodes_scale": episodes_scale, "threshold_scale": threshold_scale, "threshold": threshold,
-        "first_epsilon": first_epsilon, "ratio": ratio, "last_epsilon": last_epsilon, "num_phases": num_phases,
-        "epsilons": epsilons,
-    }  # fmt: skip
-    return _make("expref", preset, given)
+    given = dict(locals())  # the arguments, and nothing else yet
+    return _make("expref", **given)
 
 
 def ordered_expref(
@@ -133,12 +129,8 @@ def ordered_expref(
         >>> jb.make_learner("ordered-expref").needs
         ('rank',)
     """
-    given = {
-        "episodes_scale": episodes_scale, "threshold_scale": threshold_scale, "threshold": threshold,
-        "first_epsilon": first_epsilon, "ratio": ratio, "last_epsilon": last_epsilon, "num_phases": num_phases,
-        "exploration_scale": exploration_scale, "epsilons": epsilons,
-    }  # fmt: skip
-    return _make("ordered-expref", preset, given)
+    given = dict(locals())  # the arguments, and nothing else yet
+    return _make("ordered-expref", **given)
 
 
 def schedule_params(name: str, preset: str | None, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,6 @@ not exactly gamma.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -30,6 +29,7 @@ from jaxbandit.checks import number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, plan
+from jaxbandit.learners.parameters import at_least_zero
 from jaxbandit.types import Array
 
 
@@ -59,14 +59,8 @@ def psrl(concentration: float = 1.0) -> Learner:
         feedback="semi-bandit",
         params=params,
         name="psrl",
-        check=check,
+        check=at_least_zero("concentration"),
     )
-
-
-def check(params: Mapping[str, Any]) -> None:
-    """Raises ValueError for a concentration below 0."""
-    for value in np.ravel(np.asarray(params["concentration"])):
-        number("concentration", value, low=0)
 
 
 def init(problem: Problem, params: Any) -> PSRLState:

@@ -16,7 +16,6 @@ it, as in the reference, where stage i+1 is updated after stage i.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -27,6 +26,7 @@ from jaxbandit.checks import number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import greedy
+from jaxbandit.learners.parameters import at_least_zero
 from jaxbandit.types import Array
 
 
@@ -59,14 +59,8 @@ def q_learning(bonus_scale: float = 1.0) -> Learner:
         feedback="semi-bandit",
         params=params,
         name="q-learning",
-        check=check,
+        check=at_least_zero("bonus_scale"),
     )
-
-
-def check(params: Mapping[str, Any]) -> None:
-    """Raises ValueError for a bonus scale below 0."""
-    for value in np.ravel(np.asarray(params["bonus_scale"])):
-        number("bonus_scale", value, low=0)
 
 
 def init(problem: Problem, params: Any) -> QState:

@@ -26,7 +26,6 @@ d^3 operations, d = H k A (k+1), is shared by many episodes); the ridge is 1 + 1
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -38,6 +37,7 @@ from jaxbandit.checks import number
 from jaxbandit.feedback import SegmentsFeedback, TrajectoryFeedback, segment_bounds
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import greedy, plan
+from jaxbandit.learners.parameters import at_least_zero
 from jaxbandit.types import Array
 
 MOST_FEATURES = 4096
@@ -96,15 +96,8 @@ def trajectory_ts(
         params=params,
         name="trajectory-ts",
         lanes_last=True,
-        check=check,
+        check=at_least_zero("noise_scale", "bonus_scale"),
     )
-
-
-def check(params: Mapping[str, Any]) -> None:
-    """Raises ValueError for scales below 0."""
-    for name in ("noise_scale", "bonus_scale"):
-        for value in np.ravel(np.asarray(params[name])):
-            number(name, value, low=0)
 
 
 def init(problem: Problem, params: Any) -> TrajectoryState:

@@ -15,7 +15,6 @@ Deviations from the reference: none beyond c.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ import numpy as np
 from jaxbandit.checks import number
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
+from jaxbandit.learners.parameters import at_least_zero
 from jaxbandit.types import Array
 
 MOST_ARMS = 2**16
@@ -80,14 +80,8 @@ def ucb_policies(bonus_scale: float = 1.0, reachable: Any = None) -> Learner:
         feedback="bandit",
         params=params,
         name="ucb-policies",
-        check=check,
+        check=at_least_zero("bonus_scale"),
     )
-
-
-def check(params: Mapping[str, Any]) -> None:
-    """Raises ValueError for a bonus scale below 0."""
-    for value in np.ravel(np.asarray(params["bonus_scale"])):
-        number("bonus_scale", value, low=0)
 
 
 def act(state: UCBState, key: Array) -> Array:

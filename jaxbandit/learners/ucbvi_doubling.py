@@ -13,7 +13,6 @@ behind by a factor of two at most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +23,7 @@ from jaxbandit.checks import number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, inverse, plan
+from jaxbandit.learners.parameters import at_least_zero
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
 
@@ -60,14 +60,8 @@ def ucbvi_doubling(bonus_scale: float = 1.0) -> Learner:
         name="ucbvi-doubling",
         lanes_last=True,
         report=report,
-        check=check,
+        check=at_least_zero("bonus_scale"),
     )
-
-
-def check(params: Mapping[str, Any]) -> None:
-    """Raises ValueError for a bonus scale below 0."""
-    for value in np.ravel(np.asarray(params["bonus_scale"])):
-        number("bonus_scale", value, low=0)
 
 
 def init(problem: Problem, params: Any) -> DoublingState:

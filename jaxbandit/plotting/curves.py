@@ -101,6 +101,7 @@ def plot_regret(
         'mean and 95 % t-interval (few runs: covers less if skewed), 4 seeds'
     """
     accept("labels", labels, LABELS)
+    given = dict(locals())
     ds = whole(ds)
     groups = families(ds)
     if instance in groups and family is None:
@@ -111,19 +112,7 @@ def plot_regret(
             slope_guides=slope_guides, parameters=parameters, title=title, key=key, colors=colors,
             names=names,
         )  # fmt: skip
-    look = Look(
-        learners=learners,
-        kind=kind,
-        level=level,
-        scale=scale,
-        bounds=bounds,
-        slope_guides=slope_guides,
-        phases=phases,
-        parameters=parameters,
-        key=key,
-        colors=colors,
-        names=names,
-    )
+    look = Look(**{name: given[name] for name in Look._fields})
     ax = new_figure(size)[1][0] if ax is None else ax
     panel = draw_panel(ax, ds, instance, family, look)
     ax.set_xlabel("episode", fontsize=TEXT_SIZE)
@@ -179,6 +168,7 @@ def plot_panels(
         >>> {family: list(bands) for family, bands in plot_panels(ds).data.items()}
         {'I1': ['ExpRef'], 'I2': ['ExpRef']}
     """
+    given = dict(locals())
     ds = whole(ds)
     known = list(families(ds))
     chosen = known if panels is None else list(panels)
@@ -203,19 +193,7 @@ def plot_panels(
     for spare in every[len(chosen) :] if ax is None else ():
         spare.remove()
     axes = every[: len(chosen)]
-    look = Look(
-        learners=learners,
-        kind=kind,
-        level=level,
-        scale=scale,
-        bounds=bounds,
-        slope_guides=slope_guides,
-        phases=phases,
-        parameters=parameters,
-        key=key,
-        colors=colors,
-        names=names,
-    )
+    look = Look(**{name: given[name] for name in Look._fields})
     drawn = {
         family: draw_panel(a, ds, None, family, look)
         for a, family in zip(axes, chosen, strict=True)

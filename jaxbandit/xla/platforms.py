@@ -42,6 +42,8 @@ class Platform:
     """Steps of the count machine between two looks for finished arms."""
     sums_on_device: bool
     """Whether regrets are summed where they are made; else the host sums them."""
+    donates: bool
+    """Whether a program takes over the memory of the state that it is given."""
     chunk: int
     """Episodes that one call of a program plays at most."""
 
@@ -56,6 +58,7 @@ CPU = Platform(
     workers=160,
     steps=16,
     sums_on_device=False,
+    donates=False,
     chunk=2048,
 )
 GPU = Platform(
@@ -68,6 +71,7 @@ GPU = Platform(
     workers=2**16,
     steps=64,
     sums_on_device=True,
+    donates=True,
     chunk=1024,
 )
 FLOAT32_EPSILON = 2.0**-24

@@ -1,4 +1,4 @@
-"""Drives the episode engine: chunks of episodes on the devices, sums of regret in float64 on the host."""
+"""Drives the episode engine: chunks of episodes on the devices, sums of regret in float64 on the host or there."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from jaxbandit.engines.beginnings import to_32_bits
 from jaxbandit.engines.episodes import loop
 from jaxbandit.engines.episodes.policies import explain
+from jaxbandit.engines.episodes.sums import device_sums, host_sums, padded, take_rows
 from jaxbandit.engines.episodes.world import MOST_OUTCOMES, make_episode_world
 from jaxbandit.engines.measuring import blank
 from jaxbandit.engines.runner import Carry, Runner, TileArrays, one_hot_actions
@@ -80,7 +81,8 @@ class EpisodeRunner(Runner):
         _, state = self._beginnings(tile)
         self.check_reports(self.rules.report, state, self.axis)
         # A wrong first policy is told before anything runs.
-        _, _, policy, _ = self._play(tile, state, 0, 0)
+        _, _, policy, gap = self._play(tile, state, 0, 0)
+        self._refuse(tile, policy, gap, 1)
         return {
             "episode": np.int64(0),
             "state": state,
@@ -103,13 +105,14 @@ class EpisodeRunner(Runner):
 
     def _call(self, tile: TileArrays, carry: Carry, count: int) -> Carry:
         done = int(carry["episode"])
-        state, regrets, policy, _ = self._play(tile, carry["state"], done, count)
-        # Strictly in order, so that the sums do not depend on the calls.
-        sums = np.concatenate([carry["total"][None], regrets])
-        np.cumsum(sums, axis=0, out=sums)
-        curve = carry["curve"].copy()
+        state, regrets, policy, gap = self._play(tile, carry["state"], done, count)
         due = np.flatnonzero((self.points > done) & (self.points <= done + count))
-        curve[:, due] = sums[self.points[due] - done].T
+        total, sums = self._sums(tile, carry["total"], regrets, count, self.points[due] - done - 1)
+        if np.isnan(total[: tile.used]).any():
+            self._blame(tile, carry, np.asarray(regrets)[:count, : tile.used])
+        self._refuse(tile, policy, gap, done + count + 1)
+        curve = carry["curve"].copy()
+        curve[:, due] = sums.T
         metrics = dict(carry["metrics"])
         if self.metrics and due.size and self.points[due[-1]] == done + count:
             for name, value in self._measure(tile, state, policy).items():
@@ -118,26 +121,43 @@ class EpisodeRunner(Runner):
         return {
             "episode": np.int64(done + count),
             "state": state,
-            "total": sums[-1],
+            "total": total,
             "curve": curve,
             "metrics": metrics,
         }
 
-    def _measure(self, tile: TileArrays, state: Any, policy: np.ndarray) -> dict[str, np.ndarray]:
+    def _sums(
+        self, tile: TileArrays, total: np.ndarray, regrets: Any, count: int, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Regrets of ``count`` episodes added to ``total`` [W]: the new total, and the sums [rows, W] after some of them."""
+        if not self.platform.sums_on_device:
+            found = host_sums(total, regrets, count)
+            return found[-1], found[rows]
+        with x64():
+            args = (total, regrets, np.int32(count))
+            sums = self.execute("sums", device_sums, args, tile.device, small=True)
+            taken = [
+                np.asarray(self.execute("rows", take_rows, (sums, piece), tile.device, small=True))
+                for piece in padded(np.append(rows, count - 1))
+            ]
+        found = np.concatenate(taken)[: len(rows) + 1]
+        return found[-1], found[:-1]
+
+    def _measure(self, tile: TileArrays, state: Any, policy: Any) -> dict[str, np.ndarray]:
         if not self.metrics:
             return {}
         with x64(False):
             constants = self.lanes(tile).constants
-            return self.measure(tile, state, policy, constants, np.float32, self.axis)
+            return self.measure(tile, state, first_axis(policy), constants, np.float32, self.axis)
 
     def tile_curves(self, carry: Carry) -> np.ndarray:
         """The curves so far."""
         return carry["curve"]
 
     def _play(self, tile: TileArrays, state: Any, done: int, count: int) -> tuple[Any, ...]:
-        """``count`` episodes: the state, their regrets [count, W], the next policies (lanes first), their regrets.
+        """``count`` episodes: the state, their regrets [chunk, W], the next policies (lanes last), their regrets [W].
 
-        What is no policy has the regret nan: it stops the run.
+        All but the last are on the device. Where the platform wants it, the state is handed over and not held twice.
         """
         with x64(False):
             after, regrets, policy, following = self.execute(
@@ -145,17 +165,29 @@ class EpisodeRunner(Runner):
                 partial(loop.run_chunk, self.rules, self.all_sizes),
                 (self.lanes(tile), state, jnp.uint32(done), jnp.int32(count)),
                 tile.device,
+                donate=(1,) if self.platform.donates else (),
             )
-        seen = np.asarray(regrets)[:count].astype(np.float64)
-        wrong = np.isnan(seen[:, : tile.used]).any(axis=1)
-        if wrong.any():
-            # Up to the wrong episode again: then its policy is the next one.
-            self._play(tile, state, done, int(np.argmax(wrong)))
-        policies, gap = np.moveaxis(np.asarray(policy), -1, 0), np.asarray(following, np.float64)
+        return after, regrets, policy, np.asarray(following, np.float64)
+
+    def _refuse(self, tile: TileArrays, policy: Any, gap: np.ndarray, episode: int) -> None:
+        """What is no policy has the regret nan: it stops the run."""
         lanes = np.isnan(gap[: tile.used])
         if lanes.any():
-            raise explain(self.name, policies[np.argmax(lanes)], self.sizes[2], done + count + 1)
-        return after, seen, policies, gap
+            raise explain(self.name, first_axis(policy)[np.argmax(lanes)], self.sizes[2], episode)
+
+    def _blame(self, tile: TileArrays, carry: Carry, regrets: np.ndarray) -> None:
+        """Raises what is wrong with the first episode of a call whose regret is nan."""
+        done = int(carry["episode"])
+        wrong = done + int(np.argmax(np.isnan(regrets).any(axis=1)))
+        state = carry["state"]
+        if self.platform.donates:  # the state of then is gone: from the first episode again
+            done, state = 0, self._beginnings(tile)[1]
+        while done < wrong:  # up to the wrong episode: then its policy is the next one
+            count = min(wrong - done, self.platform.chunk)
+            state = self._play(tile, state, done, count)[0]
+            done += count
+        _, _, policy, gap = self._play(tile, state, done, 0)
+        self._refuse(tile, policy, gap, wrong + 1)
 
     def tile_episodes(self, carry: Carry) -> int:
         """Episodes finished in every lane."""
@@ -163,8 +195,9 @@ class EpisodeRunner(Runner):
 
     def tile_result(self, tile: TileArrays, carry: Carry) -> dict[str, np.ndarray]:
         """Curves and diagnostics."""
-        done = int(carry["episode"])
-        _, _, policy, gap = self._play(tile, carry["state"], done, 0)
+        carry["state"], _, last, gap = self._play(tile, carry["state"], int(carry["episode"]), 0)
+        self._refuse(tile, last, gap, int(carry["episode"]) + 1)
+        policy = first_axis(last)
         actions = policy if np.issubdtype(policy.dtype, np.integer) else one_hot_actions(policy)
         found = {
             **carry["metrics"],
@@ -179,3 +212,8 @@ class EpisodeRunner(Runner):
     def axis(self) -> int:
         """Where the state's lanes are."""
         return -1 if self.rules.lanes_last else 0
+
+
+def first_axis(policy: Any) -> np.ndarray:
+    """Policies with their lanes in front, on the host."""
+    return np.moveaxis(np.asarray(policy), -1, 0)

@@ -12,6 +12,7 @@ from lanes_by_hand import stack
 import jaxbandit as jb
 from jaxbandit.engines import make_runner
 from jaxbandit.engines.runner import Runner
+from jaxbandit.errors import LearnerError
 from jaxbandit.testing.lanes import run_lanes
 from jaxbandit.xla import platforms
 from jaxbandit.xla.compat import x64
@@ -106,3 +107,53 @@ def test_an_episode_has_no_branch_and_no_loop(name, small_gpu, monkeypatch):
     text = lowered(name, small_gpu, monkeypatch)
     assert operations(text, "case") + operations(text, "if") == 0
     assert operations(text, "while") == 2
+
+
+def test_sums_on_the_device_are_those_of_the_host_bit_for_bit(small_gpu, monkeypatch):
+    keys = jax.random.split(jax.random.key(6), (1, 10))
+    points = np.asarray([1, 2, 63, 64, 65, 150, 200])
+    found = []
+    for where in (True, False):
+        monkeypatch.setitem(platforms.KNOWN, "gpu", replace(small_gpu, sums_on_device=where))
+        run = run_lanes(
+            "episodes", [made("ucbvi")], [instance("ucbvi")], keys, 200, points, platform="gpu"
+        )
+        found.append(run[0]["regret"])
+    assert found[0].tobytes() == found[1].tobytes()
+
+
+def test_a_state_is_handed_over_and_not_held_twice(small_gpu):
+    learner = made("ucbvi")
+    learner = learner._replace(params={n: np.asarray(v)[None] for n, v in learner.params.items()})
+    keys = jax.random.split(jax.random.key(0), (1, 8))
+    runner = make_runner(
+        "episodes", learner, stack(instance("ucbvi")), keys, 300, np.asarray([300]), platform="gpu"
+    )
+    carry = runner.step(runner.start())
+    held = jax.tree.leaves(carry["tiles"][0]["state"])
+    after = runner.step(carry)
+    assert all(leaf.is_deleted() for leaf in held)
+    runner.result(after)
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(after["tiles"][0]["state"]))
+
+
+def test_a_wrong_policy_is_found_though_the_state_of_then_is_gone(small_gpu):
+    """Actions run over after 150 episodes, in the third call."""
+
+    def act(state, key, constants):
+        return jax.numpy.full((4, 3), state // 50, jax.numpy.int32)
+
+    learner = jb.Learner(
+        init=lambda problem, params: jax.numpy.int32(0),
+        act=act,
+        update=lambda state, policy, feedback, constants: state + 1,
+        constants=lambda problem, params: (),
+        feedback="bandit",
+        params={},
+        name="overflowing",
+    )
+    keys = jax.random.split(jax.random.key(0), (1, 8))
+    with pytest.raises(
+        LearnerError, match=r"episode 151, stage 1, level 1: action 3; accepted: 0\.\.2"
+    ):
+        run_lanes("episodes", [learner], [instance("overflowing")], keys, 300, platform="gpu")

@@ -41,10 +41,11 @@ import numpy as np
 from jaxbandit.checks import choice, number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.ucbvi_counts import counted, modelled, paid, read, spread, visited, write
-from jaxbandit.learners.ucbvi_planning import greedy, optimistic_values, policy_table
+from jaxbandit.learners.ucbvi_counts import counted, modelled, paid, read, visited, write
+from jaxbandit.learners.ucbvi_planning import greedy, optimistic_values
 from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, doubt
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import together
 
 PRESETS = {"theory": 1.0, "practical": 2.0**-5}
 
@@ -62,11 +63,11 @@ class UCBVIState(NamedTuple):
     model: Array
     """float32 [2 + k or 1 + k, A, k, H, *lanes]: what planning reads, see `modelled`."""
     values: Array
-    """float32 [k, H, *lanes]: V_{l,i} of the next episode, optimistic."""
+    """float32 [k, H+1, *lanes]: V_{l,i} of the next episode, optimistic; 0 after stage H."""
     ceiling: Array | None
     """float32 [A, k, H, *lanes]: Q_{l,i}(a) of the next episode, if it bounds the one after; else None."""
     policy: Array
-    """int32 [H, k+1, *lanes]: the greedy policy; ties go to the first action, level 0 plays action 0."""
+    """int32 [k+1, H, *lanes]: the greedy policy; ties go to the first action, level 0 plays action 0."""
 
     @property
     def visits(self) -> Array:
@@ -120,19 +121,21 @@ def check(params: Any) -> None:
 
 
 def constants(problem: Problem, params: Any) -> UCBVIConstants:
-    """c and L = ln(5 k A H T / delta) with delta = 1/T."""
+    """c and L = ln(5 k A H T / delta) with delta = 1/T, at every stage."""
     size = problem.horizon * problem.num_actions * problem.width
     episodes = jnp.asarray(problem.num_episodes, float)
+    term = np.log(5 * size) + 2 * jnp.log(episodes)  # T^2 may overflow
+    stages = (problem.horizon,)
     return UCBVIConstants(
-        scale=jnp.asarray(params["bonus_scale"]).astype(jnp.float32),
-        log_term=(np.log(5 * size) + 2 * jnp.log(episodes)).astype(jnp.float32),  # T^2 may overflow
+        scale=jnp.full(stages, params["bonus_scale"], jnp.float32),
+        log_term=jnp.full(stages, term, jnp.float32),
     )
 
 
 def act(state: UCBVIState, key: Array, constants: UCBVIConstants) -> Array:
     """The greedy policy, int32 [H, k+1, *lanes]."""
     del key, constants
-    return state.policy
+    return jnp.moveaxis(state.policy, 0, 1)
 
 
 @cache
@@ -149,32 +152,41 @@ def _variant(monotone: bool, bernstein: bool):
             rewards=jnp.zeros((2, A, k, H), jnp.int32),
             # Unvisited entries have mean reward 1 and lead nowhere: clipped at 1, their Q is 1.
             model=jnp.zeros((fields, A, k, H), jnp.float32).at[0].set(1),
-            values=jnp.ones((k, H), jnp.float32),
+            values=jnp.ones((k, H + 1), jnp.float32).at[:, H].set(0),
             ceiling=jnp.ones((A, k, H), jnp.float32) if monotone else None,
-            policy=jnp.zeros((H, k + 1), jnp.int32),
+            policy=jnp.zeros((k + 1, H), jnp.int32),
         )
 
-    def update(
-        state: UCBVIState, policy: Array, feedback: SemiBanditFeedback, constants: UCBVIConstants
+    @together
+    def renew(
+        state: UCBVIState, feedback: SemiBanditFeedback, constants: UCBVIConstants
     ) -> UCBVIState:
         """Line by line: count the episode, refresh the model where it went, plan backwards, be greedy."""
-        del policy
         width = state.counts.shape[2]
-        flat = jax.tree.map(lambda x: x.reshape(-1), feedback)
-        entry, target, reward = visited(flat, jnp.int32(width))
+        seen = jax.tree.map(lambda x: x.reshape(-1), feedback)
+        entry, target, reward = visited(seen, jnp.int32(width))
         counts = counted(read(state.counts, entry), target)
         rewards = paid(read(state.rewards, entry), reward)
-        everywhere = [spread(x, feedback.levels.shape) for x in constants]
-        known = modelled(bernstein)(counts, rewards, *everywhere)
+        known = modelled(bernstein)(counts, rewards, *(x.reshape(-1) for x in constants))
         state = state._replace(
             counts=write(state.counts, entry, counts),
             rewards=write(state.rewards, entry, rewards),
             model=write(state.model, entry, known),
         )
-        unknown = doubt(state.counts[0], constants.log_term) if bernstein else None
+        unknown = doubt(state.counts[0], constants.log_term[0]) if bernstein else None
         plan = Plan(state.model, unknown, state.ceiling)
-        values = optimistic_values(plan, constants)
+        values = optimistic_values(plan, constants, state.values)
         actions, ceiling = greedy(plan, values, constants)
-        return state._replace(values=values, ceiling=ceiling, policy=policy_table(actions))
+        flat = state.policy.reshape(width + 1, -1).at[1:].set(actions.reshape(width, -1))
+        return state._replace(
+            values=values, ceiling=ceiling, policy=flat.reshape(state.policy.shape)
+        )
+
+    def update(
+        state: UCBVIState, policy: Array, feedback: SemiBanditFeedback, constants: UCBVIConstants
+    ) -> UCBVIState:
+        """`renew`; what was played is in the feedback."""
+        del policy
+        return renew(state, feedback, constants)
 
     return init, update

@@ -35,11 +35,6 @@ def visited(feedback: SemiBanditFeedback, width: Array) -> tuple[Array, Array, A
 # would undo it.
 
 
-def spread(x: Array, shape: tuple[int, ...]) -> Array:
-    """[*lanes] as [HW]."""
-    return jnp.broadcast_to(x[None], shape).reshape(-1)
-
-
 def _flat(table: Array, size: int) -> Array:
     """[F, A, k, H, *lanes] as [F, A k, HW]."""
     return table.reshape(table.shape[0], -1, size)

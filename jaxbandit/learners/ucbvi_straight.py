@@ -7,7 +7,7 @@ from functools import reduce
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, q_action
+from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, larger, q_of
 from jaxbandit.types import Array
 
 VALUES = 40
@@ -17,7 +17,7 @@ VALUES = 40
 def plan_by_lanes(plan: Plan, constants: UCBVIConstants) -> Array:
     """The same, level by level on arrays [*lanes]: a compiler that fuses at will makes few kernels of it."""
     width, horizon = plan.model.shape[2:4]
-    tails = [jnp.zeros_like(constants.scale)] * width
+    tails = [jnp.zeros_like(constants.scale[0])] * width
     found = []
     for i in reversed(range(horizon)):
         tails = [_value_at(plan, level, i, tails, constants) for level in range(width)]
@@ -32,12 +32,5 @@ def _value_at(
 ) -> Array:
     """V at one level of a stage, [*lanes]."""
 
-    here = slice(level, level + 1)
-    doubts = None if plan.doubt is None else [doubt[i] for doubt in plan.doubt]
-    found = []
-    for a in range(plan.model.shape[1]):
-        # Entry by entry: a slice of several would be stored for the kernels that share it.
-        fields = [plan.model[f, a, here, i] for f in range(plan.model.shape[0])]
-        ceiling = None if plan.ceiling is None else plan.ceiling[a, here, i]
-        found.append(q_action(fields, ceiling, tails, doubts, *constants)[0])
-    return reduce(jnp.maximum, found)
+    found = q_of(plan, tails, *(x[i] for x in constants), at=(slice(level, level + 1), i))
+    return reduce(larger, found)[0]

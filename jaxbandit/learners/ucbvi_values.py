@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
@@ -11,12 +11,12 @@ from jaxbandit.types import Array
 
 
 class UCBVIConstants(NamedTuple):
-    """What does not change."""
+    """What does not change; the same at every stage, for kernels that run over stages and lanes as one axis."""
 
     scale: Array
-    """float32 [*lanes]: c, the bonus scale."""
+    """float32 [H, *lanes]: c, the bonus scale."""
     log_term: Array
-    """float32 [*lanes]: L."""
+    """float32 [H, *lanes]: L."""
 
 
 class Plan(NamedTuple):
@@ -30,31 +30,36 @@ class Plan(NamedTuple):
     """float32 [A, k, H, *lanes]: the Q of the episode before, if it bounds this one; else None."""
 
 
-def q_of(plan: Plan, tails: list[Array], scale: Array, log_term: Array) -> list[Array]:
-    """Q of each action, [k, ...], where V at level s of the next stage is tails[s - 1] [...]."""
-    doubts = None if plan.doubt is None else list(plan.doubt)
+def q_of(
+    plan: Plan, tails: list[Array], scale: Array, log_term: Array, at: tuple[Any, ...] = ()
+) -> list[Array]:
+    """Q of each action at the levels and stages ``at`` of the plan, where V at level s of the next stage is tails[s - 1].
+
+    Every field is cut out of its table in one step: what is cut twice, XLA copies.
+    """
+    doubts = None
+    if plan.doubt is not None:
+        doubts = [plan.doubt[(s, *at[1:])] for s in range(len(tails))]
     found = []
     for a in range(plan.model.shape[1]):
-        ceiling = None if plan.ceiling is None else plan.ceiling[a]
-        found.append(q_action(list(plan.model[:, a]), ceiling, tails, doubts, scale, log_term))
+        fields = [plan.model[(f, a, *at)] for f in range(plan.model.shape[0])]
+        if doubts is None:
+            q = fields[0] + _next_value(fields, tails)
+        else:
+            q = _bernstein(fields, tails, doubts, scale, log_term)
+        q = smaller(q, jnp.ones_like(q))
+        found.append(q if plan.ceiling is None else smaller(q, plan.ceiling[(a, *at)]))
     return found
 
 
-def q_action(
-    fields: list[Array],
-    ceiling: Array | None,
-    tails: list[Array],
-    doubts: list[Array] | None,
-    scale: Array,
-    log_term: Array,
-) -> Array:
-    """Q of one action, [k, ...], from the fields of its model and its Q of the episode before, if that bounds it."""
-    if doubts is None:
-        q = fields[0] + _next_value(fields, tails)
-    else:
-        q = _bernstein(fields, tails, doubts, scale, log_term)
-    q = jnp.minimum(q, 1)
-    return q if ceiling is None else jnp.minimum(q, ceiling)
+def smaller(x: Array, y: Array) -> Array:
+    """The minimum of numbers: one instruction, where ``jnp.minimum`` also looks for nan."""
+    return jnp.where(x < y, x, y)
+
+
+def larger(x: Array, y: Array) -> Array:
+    """The maximum of numbers."""
+    return jnp.where(y > x, y, x)
 
 
 def _next_value(fields: list[Array], tails: list[Array]) -> Array:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 XLA_FLAGS = (
     "--xla_cpu_multi_thread_eigen=false",
-    "intra_op_parallelism_threads=1",
-    "--xla_cpu_prefer_vector_width=512",
+    "intra_op_parallelism_threads=1",  # last: XLA reads nothing after what has no dashes
 )
 CACHE_BYTES = 2**30
 """Compilations that were not used for the longest time are dropped beyond this size."""

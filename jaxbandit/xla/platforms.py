@@ -85,7 +85,7 @@ TPU = (
 )
 
 _FORCED: ContextVar[Platform | None] = ContextVar("platform", default=None)
-_ACTIVE: ContextVar[Platform] = ContextVar("active", default=CPU)
+_ACTIVE: ContextVar[Platform | None] = ContextVar("active", default=None)
 
 
 def platform_of(device: Any, forced: str | None = None) -> Platform:
@@ -145,5 +145,10 @@ def memory_of(device: Any) -> int | None:
 
 
 def active() -> Platform:
-    """The kind of device that the program being traced is for."""
-    return _ACTIVE.get()
+    """The kind of device that the program being traced is for; a CPU where none of ours is being traced."""
+    return _ACTIVE.get() or CPU
+
+
+def tracing() -> bool:
+    """Whether a program of ours is being traced, which is compiled with our options (`jaxbandit.xla.programs`)."""
+    return _ACTIVE.get() is not None

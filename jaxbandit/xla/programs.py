@@ -19,6 +19,14 @@ from jaxbandit.xla.platforms import Platform, tracing_for
 
 KEPT = 64
 """Programs that are kept: those of finished sweeps would fill the memory of a long session."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "cpu": {
+        "xla_cpu_prefer_vector_width": 512,
+        "xla_disable_hlo_passes": "cpu-parallel-task-assigner",
+    }
+}
+"""By kind of device, what XLA is asked for. On CPU: vectors as wide as the processor has (XLA alone takes 256 bits), and
+one thread per program: a tile is small, there is one for every core, and `barriers.together` can hold no threads."""
 
 
 class Programs:
@@ -67,7 +75,8 @@ class Programs:
             began = time.perf_counter()
             try:
                 with tracing_for(platform), jax.default_device(device):
-                    program = jax.jit(function, donate_argnums=donate).lower(*args).compile()
+                    lowered = jax.jit(function, donate_argnums=donate).lower(*args)
+                    program = lowered.compile(compiler_options=OPTIONS.get(device.platform))
             finally:
                 for listener in told:
                     listener(str(words), False)

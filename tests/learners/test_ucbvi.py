@@ -106,7 +106,7 @@ def q_of(state, given):
     if state.ceiling is not None:
         return state.ceiling
     bernstein = state.model.shape[0] == 2 + state.counts.shape[2]
-    unknown = doubt(state.counts[0], given.log_term) if bernstein else None
+    unknown = doubt(state.counts[0], given.log_term[0]) if bernstein else None
     return greedy(Plan(state.model, unknown, jnp.ones_like(state.model[0])), state.values, given)[1]
 
 
@@ -133,7 +133,7 @@ def test_five_scripted_episodes(bonus, monotone):
         for i, level in [(i, level) for i in range(2) for level in (1, 2)]:
             both = [expected[i, level, a] for a in range(2)]
             assert float(state.values[level - 1, i]) == close(max(both))
-            assert int(state.policy[i, level]) == int(both[1] > both[0])
+            assert int(state.policy[level, i]) == int(both[1] > both[0])
     assert min(expected.values()) < 0.7  # the clipping at 1 leaves something to compare
 
 
@@ -221,7 +221,7 @@ def test_lanes_vmap_and_loop_agree(bonus, monotone, horizon):
     chex.assert_trees_all_equal(flat.counts, stacked.counts, loop.counts)
     chex.assert_trees_all_equal(flat.rewards, stacked.rewards, loop.rewards)
     chex.assert_trees_all_close(flat.values, stacked.values, loop.values, rtol=1e-5)
-    assert spread.policy.shape == (horizon, width + 1, *lanes)
+    assert spread.policy.shape == (width + 1, horizon, *lanes)
     assert spread.policy.dtype == jnp.int32
 
 
@@ -254,7 +254,7 @@ def test_optimism_on_the_good_event(bonus):
         stages = (jnp.arange(horizon), jax.random.split(key, horizon))
         _, seen = jax.lax.scan(stage, mdp.start, stages)
         state = learner.update(state, policy, SemiBanditFeedback(*seen), given)
-        return state, state.values.T
+        return state, state.values[:, :-1].T
 
     def run(key):
         return jax.lax.scan(episode, start, jax.random.split(key, num_episodes))
@@ -280,7 +280,7 @@ def test_bernstein_optimism_where_the_bonus_is_small(monotone):
     _, state = jb.testing.run_lanes(
         "episodes", [ucbvi(1.0, monotone, "bernstein")], [mdp], keys, 100_000
     )
-    values = np.moveaxis(state.values[..., 0, :], 0, 1)
+    values = np.moveaxis(state.values[..., 0, :], 0, 1)[:-1]
     assert (values >= optimum[..., None] - 1e-6).all()
     assert (values[0] < 1).all()  # the bound says something
 
@@ -309,7 +309,9 @@ def test_visits_beyond_float32():
     assert total == pytest.approx(start // 10 + more * float(reward), abs=more * 2**-31)
     L = math.log(5) + 2 * math.log(1e9)
     mean = total / (start + more)
-    assert state.values.item() == pytest.approx(mean + math.sqrt(L / (start + more)), rel=1e-6)
+    assert state.values[0, 0].item() == pytest.approx(
+        mean + math.sqrt(L / (start + more)), rel=1e-6
+    )
 
 
 def test_largest_reward_carries():
@@ -351,7 +353,7 @@ def test_bonus_scale_is_data():
     for scale, values in zip(scales, found, strict=True):
         q = reference_q(SCRIPT, 2, 2, 2, EPISODES, scale, "hoeffding", False)
         expected = [[max(q[i, level, a] for a in range(2)) for i in range(2)] for level in (1, 2)]
-        np.testing.assert_allclose(values, expected, rtol=2e-6)
+        np.testing.assert_allclose(values[:, :-1], expected, rtol=2e-6)
 
 
 def test_equal_variants_are_one_program():
@@ -363,9 +365,8 @@ def test_equal_variants_are_one_program():
 def test_huge_number_of_episodes():
     """T^2 overflows float32; the logarithm does not."""
     given = make_constants(ucbvi(), Problem(2, 3, 4, 10**30), ucbvi().params)
-    assert given.log_term.item() == pytest.approx(
-        math.log(5 * 2 * 3 * 4) + 60 * math.log(10), rel=1e-6
-    )
+    expected = math.log(5 * 2 * 3 * 4) + 60 * math.log(10)
+    assert given.log_term.tolist() == pytest.approx([expected] * 2, rel=1e-6)
 
 
 def test_presets_and_errors():

@@ -1,11 +1,18 @@
-"""Separate units change the cost of a program, never its values."""
+"""Units and kernels change the cost of a program, never its values."""
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.xla.barriers import separate
+from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import CPU, GPU, tracing_for
+from jaxbandit.xla.programs import Programs
+
+SIZE = 4096
+"""Around small loops XLA puts such a call itself."""
+CALL = 'xla_cpu_small_call="true"'
 
 
 def pieces_for(platform):
@@ -35,3 +42,30 @@ def test_a_unit_is_a_call_where_barriers_help():
             texts[platform.name] = jax.jit(pieces_for(platform)).lower(x).as_text()
     assert "inlineable" in texts["cpu"]
     assert "inlineable" not in texts["gpu"]
+
+
+@together
+def steps(pair, unused, count):
+    """Doubles and shifts, in a loop that holds a kernel of its own."""
+    turn = separate(lambda x, y: jnp.roll(2 * x, 1) + y)
+    return jax.lax.fori_loop(0, count, lambda i, x: turn(x, pair[1]), pair[0]), pair[1]
+
+
+def program(platform):
+    args = ((jnp.arange(SIZE, dtype=jnp.float32), jnp.ones(SIZE)), jnp.zeros(3), jnp.int32(3))
+    compiled, _ = Programs().get("steps", partial(steps), args, jax.devices()[0], platform)
+    return compiled, args
+
+
+def test_the_numbers_are_those_of_the_function():
+    compiled, args = program(CPU)
+    plain = steps(*args)  # outside of a program nothing is put together
+    for one, other in zip(jax.tree.leaves(compiled(*args)), jax.tree.leaves(plain), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_it_is_one_call_on_a_cpu_and_none_elsewhere():
+    assert CALL in program(CPU)[0].as_text()
+    assert CALL not in program(GPU)[0].as_text()
+    args = program(CPU)[1]
+    assert CALL not in jax.jit(partial(steps)).lower(*args).compile().as_text()

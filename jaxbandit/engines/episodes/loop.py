@@ -14,7 +14,7 @@ Every policy is checked where it is used, at no cost: the regret of what is no p
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -27,6 +27,7 @@ from jaxbandit.engines.episodes.world import EpisodeWorld
 from jaxbandit.feedback import observe
 from jaxbandit.learner import Learner
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active
 from jaxbandit.xla.threefry import fold_in, threefry
 
@@ -63,29 +64,36 @@ def run_chunk(
     """
     act, update = lane_functions(rules)
     world, width = lanes.world, lanes.keys[0].shape
-    environment = fold_in(lanes.keys, jnp.zeros_like(lanes.keys[0]))
+    public = fold_in(lanes.keys, jnp.zeros_like(lanes.keys[0]))
     private = learner_keys(lanes.keys)
     shape = jax.eval_shape(act, state, private, lanes.constants)
     form = PolicyForm(rules.name, sizes, shape)
 
-    def play(state, t, words):
-        policy = act(state, episode_keys(private, t), lanes.constants)
-        episode = simulate(sizes, world, form.playable(policy), words)
-        seen = observe(rules.feedback, episode, words[-1])
-        return update(state, policy, seen, lanes.constants), policy
+    @together
+    def environment(world, policy, words, e, policies):
+        """Plays episode e of a stretch, and keeps its policy among ``policies`` (None: it is not kept)."""
+        policy = form.from_levels(policy)
+        episode = simulate(sizes, world, policy, words[e].reshape(-1, *width))
+        return episode, None if policies is None else put(policies, form.packed(policy), e)
+
+    def play(state, times, words, e, policies=None):
+        policy = act(state, episode_keys(private, times[e]), lanes.constants)
+        episode, policies = environment(world, form.by_levels(policy), words, e, policies)
+        seen = observe(rules.feedback, episode, words[e, -width[0] :])
+        return update(state, policy, seen, lanes.constants), policy, policies
 
     def deterministic(state, times, words, length):
         """Plays a stretch, then evaluates its policies in one go."""
 
         def one(e, carry):
             state, policies = carry
-            state, policy = play(state, times[e], words[e])
-            return state, put(policies, form.packed(policy), e, axis=2)
+            state, _, policies = play(state, times, words, e, policies)
+            return state, policies
 
         H, levels, W = shape.shape
-        blank = jnp.zeros((H, levels, STRETCH, W), form.packed_type)
+        blank = jnp.zeros((STRETCH, levels - 1, H * W), form.packed_type)
         state, policies = repeat(one, length, (state, blank))
-        return state, deterministic_regret(world, policies)
+        return state, deterministic_regret(world, policies.reshape(STRETCH, -1, H, W))
 
     def randomised(state, times, words, length):
         """Plays a stretch, evaluating every policy that may be new."""
@@ -93,7 +101,7 @@ def run_chunk(
         def one(e, carry):
             state, last, regrets = carry
             fresh = None if rules.renewed is None else rules.renewed(state)
-            state, policy = play(state, times[e], words[e])
+            state, policy, _ = play(state, times, words, e)
             if fresh is None:
                 last = randomised_regret(world, policy)
             else:
@@ -113,8 +121,8 @@ def run_chunk(
 
         def one(e, carry):
             state, policies = carry
-            state, policy = play(state, times[e], words[e])
-            return state, put(policies, policy, e, axis=0)
+            state, policy, _ = play(state, times, words, e)
+            return state, put(policies, policy, e)
 
         blank = jnp.zeros((STRETCH, *shape.shape), shape.dtype)
         state, policies = repeat(one, length, (state, blank))
@@ -130,7 +138,7 @@ def run_chunk(
         state, regrets = carry
         start = j * STRETCH
         times = first + start.astype(jnp.uint32) + jnp.arange(STRETCH, dtype=jnp.uint32)
-        words = episode_words(environment, times, num_words)
+        words = _stretch_words(num_words)(public, times).reshape(STRETCH, -1)
         state, new = play_stretch(state, times, words, jnp.minimum(count - start, STRETCH))
         return state, jax.lax.dynamic_update_slice(regrets, new, (start, jnp.int32(0)))
 
@@ -140,7 +148,8 @@ def run_chunk(
     policy = act(state, episode_keys(private, first + count.astype(jnp.uint32)), lanes.constants)
     if form.randomised:
         return state, regrets, policy, randomised_regret(world, policy)
-    return state, regrets, policy, deterministic_regret(world, form.packed(policy)[:, :, None])[0]
+    policies = form.packed(policy).reshape(1, -1, sizes.horizon, *width)
+    return state, regrets, policy, deterministic_regret(world, policies)[0]
 
 
 def repeat(one: Any, length: Array, carry: Any) -> Any:
@@ -160,9 +169,9 @@ def repeat(one: Any, length: Array, carry: Any) -> Any:
     return jax.lax.fori_loop(0, STRETCH, turn, carry)
 
 
-def put(rows: Array, row: Array, e: Array, axis: int = 0) -> jax.Array:
-    """rows with row e of an axis replaced, in place."""
-    return jax.lax.dynamic_update_index_in_dim(rows, row, e, axis)
+def put(rows: Array, row: Array, e: Array) -> jax.Array:
+    """rows with row e replaced, in place."""
+    return jax.lax.dynamic_update_index_in_dim(rows, row, e, 0)
 
 
 def learner_keys(keys: tuple[Array, Array]) -> jax.Array:
@@ -174,6 +183,12 @@ def learner_keys(keys: tuple[Array, Array]) -> jax.Array:
 def episode_keys(private: jax.Array, episode: Array) -> jax.Array:
     """The learner's keys [W] for an episode."""
     return jax.vmap(jax.random.fold_in, (0, None))(private, episode)
+
+
+@cache
+def _stretch_words(count: int):
+    """`episode_words` as a kernel of its own: made where they are read, XLA would make them one by one."""
+    return separate(lambda key, times: episode_words(key, times, count))
 
 
 def episode_words(key: tuple[Array, Array], times: Array, count: int) -> jax.Array:

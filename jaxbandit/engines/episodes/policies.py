@@ -7,6 +7,7 @@ a nan never becomes a result: the host finds the episode and then the place (`ex
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 
 from jaxbandit.errors import LearnerError
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import separate
 
 TOLERANCE = 1e-4
 """Of the sum of probabilities. Float32 sums of up to 1,000 terms below 1 err by less than 1e-4."""
@@ -26,7 +28,7 @@ class PolicyForm:
     def __init__(self, name: str, sizes: Any, policy: Any):
         """``policy`` is one with lanes last, or its shape: a wrong shape or type is an error at once."""
         H, k, A = sizes[:3]
-        self.num_actions = A
+        self.horizon, self.num_actions = H, A
         self.randomised = not jnp.issubdtype(policy.dtype, jnp.integer)
         wanted = (H, k + 1, A) if self.randomised else (H, k + 1)
         seen = tuple(policy.shape[:-1])
@@ -37,15 +39,30 @@ class PolicyForm:
             )
         self.packed_type = jnp.int8 if A < 127 else jnp.int32
 
-    def packed(self, policy: Array) -> jax.Array:
-        """Actions in few bytes; those out of range become -1 or A."""
-        return jnp.clip(policy, -1, self.num_actions).astype(self.packed_type)
-
-    def playable(self, policy: Array) -> jax.Array:
-        """What the environment plays: the policy itself if it is one, and something harmless if not."""
+    def by_levels(self, policy: Array) -> jax.Array:
+        """Actions [k+1, HW], so that kernels run over stages and lanes as one axis; probabilities as they are."""
         if self.randomised:
             return policy
-        return jnp.clip(policy, 0, self.num_actions - 1).astype(jnp.int32)
+        return jnp.moveaxis(policy, 1, 0).reshape(policy.shape[1], -1)
+
+    def from_levels(self, policy: Array) -> jax.Array:
+        """What `by_levels` has taken apart."""
+        if self.randomised:
+            return policy
+        return jnp.moveaxis(policy.reshape(policy.shape[0], self.horizon, -1), 0, 1)
+
+    def packed(self, policy: Array) -> jax.Array:
+        """The actions [k, HW] from level 1 on in few bytes; those out of range become -1 or A."""
+        return _pack(self.num_actions, self.packed_type)(self.by_levels(policy)[1:])
+
+
+@cache
+def _pack(num_actions: int, packed_type: Any):
+    @separate
+    def pack(actions):
+        return jnp.clip(actions, -1, num_actions).astype(packed_type)
+
+    return pack
 
 
 def explain(name: str, policy: np.ndarray, num_actions: int, episode: int) -> LearnerError:

@@ -14,33 +14,47 @@ import jax.numpy as jnp
 from jaxbandit.engines.episodes.policies import TOLERANCE
 from jaxbandit.engines.episodes.world import EpisodeWorld
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import together
 from jaxbandit.xla.platforms import active
 
 
 def deterministic_regret(world: EpisodeWorld, policies: Array) -> jax.Array:
-    """Of policies int [H, k+1, E, W], as float32 [E, W]."""
-    width, num_actions = world.gap.shape[1:3]
+    """Of policies int [E, k, H, W], level 0 left out, as float32 [E, W]."""
+    return _from_start(world, _of_actions(world.gap, world.transition, policies))
+
+
+@together
+def _of_actions(gap: Array, transition: Array, policies: Array) -> jax.Array:
+    """From every level, float32 [k, E, W]."""
+    width, num_actions = gap.shape[1:3]
 
     def back(tail, i):
         # Tables are looked up by the stage's number: handed over stage by stage they would be copied.
         value = jnp.full_like(tail, jnp.nan)
+        played = jnp.moveaxis(policies[:, :, i], 0, 1)
         for a in range(num_actions):
-            here = world.gap[i, :, a][:, None]
+            here = gap[i, :, a][:, None]
             for s in range(width):
-                here = here + world.transition[i, :, a, s][:, None] * tail[s][None]
-            value = jnp.where(policies[i, 1:] == a, here, value)
+                here = here + transition[i, :, a, s][:, None] * tail[s][None]
+            value = jnp.where(played == a, here, value)
         return value, None
 
-    horizon = policies.shape[0]
-    tail = jnp.zeros((width, *policies.shape[2:]), jnp.float32)
+    episodes, _, horizon, lanes = policies.shape
+    tail = jnp.zeros((width, episodes, lanes), jnp.float32)
     stages = jnp.arange(horizon - 1, -1, -1, dtype=jnp.int32)
-    tail, _ = jax.lax.scan(back, tail, stages, unroll=horizon if active().straight else 1)
-    return _from_start(world, tail)
+    return jax.lax.scan(back, tail, stages, unroll=horizon if active().straight else 1)[0]
 
 
 def randomised_regret(world: EpisodeWorld, policy: Array) -> jax.Array:
     """Of a randomised policy float [H, k+1, A, W], as float32 [W]."""
-    width, num_actions = world.gap.shape[1:3]
+    tail = _of_probabilities(world.gap, world.transition, policy)
+    return _from_start(world, tail[:, None])[0]
+
+
+@together
+def _of_probabilities(gap: Array, transition: Array, policy: Array) -> jax.Array:
+    """From every level, float32 [k, W]."""
+    width, num_actions = gap.shape[1:3]
 
     def back(tail, x):
         gap, transition, row = x
@@ -57,10 +71,9 @@ def randomised_regret(world: EpisodeWorld, policy: Array) -> jax.Array:
         return jnp.where(right, value, jnp.nan), None
 
     tail = jnp.zeros((width, *policy.shape[3:]), jnp.float32)
-    steps = (world.gap, world.transition, policy[:, 1:])
     unroll = policy.shape[0] if active().straight else 1
-    tail, _ = jax.lax.scan(back, tail, steps, reverse=True, unroll=unroll)
-    return _from_start(world, tail[:, None])[0]
+    steps = (gap, transition, policy[:, 1:])
+    return jax.lax.scan(back, tail, steps, reverse=True, unroll=unroll)[0]
 
 
 def _from_start(world: EpisodeWorld, tail: Array) -> jax.Array:

@@ -1,9 +1,10 @@
 """One episode in every lane: the environment's side of the loop.
 
-An episode is a chain: the level of a stage decides the outcome, and the outcome the level of the next stage. Every link
-of a chain is a kernel or several, and with few lanes kernels cost more than arithmetic. So the links are cut: where each
-level of each stage *would* lead is looked up for all of them at once, from the same random word, and only then the path
-is followed, by selects. With more than `MOST_LEVELS` levels the chain is followed stage by stage instead.
+An episode is a chain: the level of a stage decides the outcome, and the outcome the level of the next stage. A CPU
+follows it stage by stage in one kernel (`walking`). Where every link would be a kernel or several (`Platform.straight`)
+the links are cut: where each level of each stage *would* lead is looked up for all of them at once, from the same random
+word, and only then the path is followed, by selects. With `MOST_LEVELS` levels or more the chain is followed stage by
+stage with tables that name any level.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxbandit.engines.episodes.walking import at_level, column, look, walk
 from jaxbandit.engines.episodes.world import MOST_LEVELS, EpisodeWorld
 from jaxbandit.feedback import Trajectory
 from jaxbandit.types import Array
@@ -36,27 +38,33 @@ class Sizes(NamedTuple):
 
 
 def simulate(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> Trajectory:
-    """One episode in every lane, from words [H, W] (a randomised policy's actions take another H of them)."""
-    H, k = sizes[:2]
+    """One episode in every lane, from words [H, W] (a randomised policy's actions take another H of them).
+
+    An action that is none is played as the nearest one: what is no policy is told by its regret.
+    """
+    H, k, A = sizes[:3]
     if not jnp.issubdtype(policy.dtype, jnp.integer):
         policy = _draw_actions(policy, words[H : 2 * H])
     words = words[:H]
     # Levels first, stages and lanes as one axis: kernels over few lanes alone are not vectorised.
     flat = jnp.moveaxis(policy, 1, 0).reshape(k + 1, -1)
+    if k < MOST_LEVELS and not active().straight:
+        return walk(sizes, world, flat, words)
+    flat = jnp.clip(flat, 0, A - 1)
     if k < MOST_LEVELS:
         levels = _cut_chain(sizes, world, flat, words)
     else:
-        levels = _chain(sizes, world, policy, words)
+        levels = _chain(sizes, world, jnp.clip(policy, 0, A - 1), words)
     parts = _parts(sizes)
     actions = parts.chosen(flat, levels.reshape(-1))
     index = parts.index(world.row.reshape(-1), levels.reshape(-1), actions)
-    entry = _look(world.alias, parts.place(index, words.reshape(-1)))
+    entry = look(world.alias, parts.place(index, words.reshape(-1)))
     outcome = parts.outcome(index, entry, words.reshape(-1))
-    following = _look(world.next_level, outcome)
+    following = look(world.next_level, outcome)
     return Trajectory(
         levels=levels,
         actions=actions.reshape(words.shape),
-        rewards=_look(world.reward, outcome).reshape(words.shape),
+        rewards=look(world.reward, outcome).reshape(words.shape),
         next_levels=following.reshape(words.shape),
     )
 
@@ -66,7 +74,7 @@ def _cut_chain(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -
     H, k = sizes[:2]
     parts = _parts(sizes)
     index = parts.everywhere(world.row.reshape(-1), policy[1:], words.reshape(-1))
-    would = parts.side(_look(world.route, index), words.reshape(-1)).reshape(k, H, -1)
+    would = parts.side(look(world.route, index), words.reshape(-1)).reshape(k, H, -1)
     level, levels = world.start, [world.start[None]]
     for first in range(0, H - 1, LINKS):
         part = _follow(first, min(LINKS, H - 1 - first))(would, level)
@@ -99,11 +107,11 @@ def _parts(sizes: Sizes) -> Parts:
     @separate
     def everywhere(row, policy, words):
         level = jnp.arange(1, k + 1, dtype=jnp.int32)[:, None]
-        return row[None] + (level * A + policy) * M + _column(words, M)[0][None]
+        return row[None] + (level * A + policy) * M + column(words, M)[0][None]
 
     @separate
     def side(entry, words):
-        own = _column(words, M)[1][None] < (entry >> jnp.uint32(8))
+        own = column(words, M)[1][None] < (entry >> jnp.uint32(8))
         return (jnp.where(own, entry >> jnp.uint32(4), entry) & jnp.uint32(15)).astype(jnp.int32)
 
     @separate
@@ -112,18 +120,18 @@ def _parts(sizes: Sizes) -> Parts:
 
     @separate
     def place(index, words):
-        return index + _column(words, M)[0]
+        return index + column(words, M)[0]
 
     @separate
     def outcome(index, entry, words):
-        column, rest = _column(words, M)
+        place, rest = column(words, M)
         own = rest < (entry >> jnp.uint32(8))
-        return index + jnp.where(own, column, (entry & jnp.uint32(255)).astype(jnp.int32))
+        return index + jnp.where(own, place, (entry & jnp.uint32(255)).astype(jnp.int32))
 
     return Parts(
         everywhere=everywhere,
         side=side,
-        chosen=separate(_at_level),
+        chosen=separate(at_level),
         index=index,
         place=place,
         outcome=outcome,
@@ -148,21 +156,15 @@ def _follow(first: int, count: int):
     return follow
 
 
-def _column(words: Array, num_outcomes: int) -> tuple[jax.Array, jax.Array]:
-    """The column of an alias table that a word picks, and 24 bits that pick its side."""
-    place = (words >> jnp.uint32(8)) * jnp.uint32(num_outcomes)
-    return (place >> jnp.uint32(24)).astype(jnp.int32), place & jnp.uint32(0xFFFFFF)
-
-
 def _chain(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> jax.Array:
     """The levels int32 [H, W] of the path, stage by stage; policy [H, k+1, W]."""
     parts = _parts(sizes)
 
     def step(level, x):
         row, actions, word = x
-        index = parts.index(row, level, _at_level(actions, level))
-        outcome = parts.outcome(index, _look(world.alias, parts.place(index, word)), word)
-        return _look(world.next_level, outcome), level
+        index = parts.index(row, level, at_level(actions, level))
+        outcome = parts.outcome(index, look(world.alias, parts.place(index, word)), word)
+        return look(world.next_level, outcome), level
 
     unroll = sizes.horizon if active().straight else 1
     return jax.lax.scan(step, world.start, (world.row, policy, words), unroll=unroll)[1]
@@ -180,15 +182,3 @@ def _draw_actions(policy: Array, words: Array) -> jax.Array:
         action = action + (target >= passed).astype(jnp.int32)
         passed = passed + policy[:, :, a]
     return action
-
-
-def _at_level(row: Array, level: Array) -> jax.Array:
-    """row[level] with levels in front: row [k+1, ..., W], level [..., W]."""
-    value = row[0]
-    for one in range(1, row.shape[0]):
-        value = jnp.where(level == one, row[one], value)
-    return value
-
-
-def _look(table: Array, index: Array) -> jax.Array:
-    return table.at[index].get(mode="promise_in_bounds")

@@ -24,6 +24,8 @@ class EpisodeWorld(NamedTuple):
     route: Array
     """uint32, the same with the next levels of both sides of a column (4 bits each) in place of the other outcome;
     not filled with more than `MOST_LEVELS` levels."""
+    paid: Array
+    """float32 [2 * W * H * (k+1) * A * M]: the rewards of both sides of a column, the other outcome's first."""
     reward: Array
     """float32 [W * H * (k+1) * A * M]."""
     next_level: Array
@@ -43,6 +45,7 @@ class Tables(NamedTuple):
 
     alias: np.ndarray
     route: np.ndarray
+    paid: np.ndarray
     reward: np.ndarray
     next_level: np.ndarray
     gap: np.ndarray
@@ -59,6 +62,7 @@ def make_episode_world(mdps: MDP) -> EpisodeWorld:
     return EpisodeWorld(
         alias=np.concatenate([table.alias for table in tables]),
         route=np.concatenate([table.route for table in tables]),
+        paid=np.concatenate([table.paid for table in tables]),
         reward=np.concatenate([table.reward for table in tables]),
         next_level=np.concatenate([table.next_level for table in tables]),
         start=np.asarray(mdps.start, np.int32),
@@ -73,10 +77,13 @@ def _tables(mdp: MDP) -> Tables:
     gap, transition = exact_tables(mdp)
     alias = alias_tables(normalised_prob(mdp))
     target = np.asarray(mdp.next_level, np.int32)
+    reward = np.asarray(mdp.reward, np.float32)
+    other = np.take_along_axis(reward, (alias & 255).astype(np.int64), axis=-1)
     return Tables(
         alias=alias.ravel(),
         route=_routes(alias, target).ravel(),
-        reward=np.asarray(mdp.reward, np.float32).ravel(),
+        paid=np.stack([other, reward], axis=-1).ravel(),
+        reward=reward.ravel(),
         next_level=target.ravel(),
         gap=gap.astype(np.float32)[:, 1:],
         transition=transition.astype(np.float32)[:, 1:, :, 1:],

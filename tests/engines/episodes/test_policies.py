@@ -40,17 +40,29 @@ def test_wrong_shapes_and_types(dtype, shape):
         form(dtype, *shape, 16)
 
 
-def test_packed_actions_stay_wrong_and_playable_ones_are_harmless():
+def test_packed_actions_stay_wrong():
     actions = jnp.asarray([-(2**31), -1, 0, 3, 4, 127, 300, 2**31 - 1], jnp.int32)
     made = form(jnp.int32, 3, 3, 16)
-    assert made.packed(actions).dtype == jnp.int8
-    assert made.packed(actions).tolist() == [-1, -1, 0, 3, 4, 4, 4, 4]
-    assert made.playable(actions).tolist() == [0, 0, 0, 3, 3, 3, 3, 3]
+    packed = made.packed(jnp.zeros((3, 3, 8), jnp.int32).at[1, 2].set(actions))
+    assert packed.dtype == jnp.int8
+    assert packed.shape == (2, 24)
+    assert packed[1, 8:16].tolist() == [-1, -1, 0, 3, 4, 4, 4, 4]
+    assert int(jnp.abs(packed).sum()) == int(jnp.abs(packed[1, 8:16]).sum())
+
+
+def test_levels_in_front_and_back():
+    policy = jax.random.randint(jax.random.key(0), (3, 3, 16), 0, 4)
+    made = form(jnp.int32, 3, 3, 16)
+    flat = made.by_levels(policy)
+    assert flat.shape == (3, 48)
+    np.testing.assert_array_equal(flat[2, 16:32], policy[1, 2])
+    np.testing.assert_array_equal(made.from_levels(flat), policy)
 
 
 def test_many_actions_are_packed_wider():
     made = PolicyForm("mine", (3, 2, 127, 5), jax.ShapeDtypeStruct((3, 3, 16), jnp.int32))
-    assert made.packed(jnp.asarray([126, 127, 500], jnp.int32)).tolist() == [126, 127, 127]
+    policy = jnp.asarray([126, 127, 500], jnp.int32)[None, None].repeat(3, 0).repeat(3, 1)
+    assert made.packed(policy)[0, :3].tolist() == [126, 127, 127]
 
 
 def test_explanations_name_learner_episode_stage_and_level():

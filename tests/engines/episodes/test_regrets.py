@@ -31,20 +31,25 @@ def compiled(function, *arguments, straight=False):
         return np.asarray(jax.jit(partial(function))(*arguments))
 
 
+def by_episode(policies):
+    """Policies [H, k+1, E, W] as the engine keeps them, [E, k, H, W]."""
+    return jnp.asarray(np.ascontiguousarray(policies.transpose(2, 1, 0, 3)[:, 1:]))
+
+
 @pytest.mark.parametrize("straight", [False, True])
 def test_of_actions(straight):
     """Two MDPs that start at different levels; optimal policies have no regret at all."""
     mdps = pair()
     world = make_episode_world(stack(*mdps))
     choices = np.random.default_rng(0).integers(0, 2, (3, 3, EPISODES, 2)).astype(np.int32)
-    ours = compiled(deterministic_regret, world, jnp.asarray(choices), straight=straight)
+    ours = compiled(deterministic_regret, world, by_episode(choices), straight=straight)
     assert ours.shape == (EPISODES, 2)
     for lane, mdp in enumerate(mdps):
         for e in range(EPISODES):
             theirs = float(jb.planning.regret(mdp, jnp.asarray(choices[:, :, e, lane])))
             assert ours[e, lane] == pytest.approx(theirs, abs=1e-6)
     best = np.stack([np.asarray(jb.optimal(mdp)[1]) for mdp in mdps], axis=-1)[:, :, None]
-    assert (compiled(deterministic_regret, world, jnp.asarray(best), straight=straight) == 0).all()
+    assert (compiled(deterministic_regret, world, by_episode(best), straight=straight) == 0).all()
 
 
 @pytest.mark.parametrize("straight", [False, True])
@@ -69,7 +74,7 @@ def test_actions_out_of_range_are_nan_wherever_they_are(action, straight):
     policies = np.zeros((3, 3, len(places), 2), np.int8)
     for e, (i, level) in enumerate(places):
         policies[i, level, e, 0] = action
-    found = compiled(deterministic_regret, world, jnp.asarray(policies), straight=straight)
+    found = compiled(deterministic_regret, world, by_episode(policies), straight=straight)
     wrong = np.asarray([level > 0 for _, level in places])
     sound = float(jb.planning.regret(mdp, jnp.zeros((3, 3), jnp.int32)))
     np.testing.assert_allclose(found[:, 1], sound, atol=1e-6)

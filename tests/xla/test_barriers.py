@@ -10,7 +10,7 @@ from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import CPU, GPU, tracing_for
 from jaxbandit.xla.programs import Programs
 
-SIZE = 4096
+SIZE = 2**20
 """Around small loops XLA puts such a call itself."""
 CALL = 'xla_cpu_small_call="true"'
 

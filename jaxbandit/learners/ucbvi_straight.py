@@ -32,5 +32,6 @@ def _value_at(
 ) -> Array:
     """V at one level of a stage, [*lanes]."""
 
-    found = q_of(plan, tails, *(x[i] for x in constants), at=(slice(level, level + 1), i))
+    scale, log_term = (x[i] for x in constants)
+    found = q_of(plan, tails, scale, log_term, (slice(level, level + 1), i))
     return reduce(larger, found)[0]

@@ -51,6 +51,8 @@ def thresholds(horizon: int, width: int, num_actions: int, ordered: bool) -> np.
         )
     left = np.arange(horizon - 1, -1, -1, dtype=np.float64)[:, None]  # H - i
     level = np.arange(1, width + 1, dtype=np.float64)[None, :]
+    if not isinstance(ordered, bool | np.bool_):
+        raise ValueError(f"ordered: {ordered!r}; accepted: True, False")
     if ordered:
         growth = np.log(2 * num_actions * horizon / width)
         logs = left * width / horizon + (level - 1) * growth + level * np.log(left + 1)

@@ -13,9 +13,9 @@ Those below read states by the names of their fields or properties:
     policy_gap        world.policy                                every learner
     entropy           logits [H, k, A], else world.policy         every learner
     best_guess_gap    committed [H, k+1], or logits, else policy  every learner
-    active_actions    active [H, k+1, A]                          expref, ordered-expref
-    optimism          optimistic_values [H, k]                    ucbvi
-    visits            visits [H, k, A]                            ucbvi
+    active_actions    active [H, k+1, A]                          those that drop actions, such as expref
+    optimism          optimistic_values [H, k]                    ucbvi, q-learning
+    visits            visits [H, k, A]                            those that count states, such as ucbvi and psrl
 
 and are nan for states that have none of these, as everything in a Dataset that does not exist. A
 learner of one's own takes part by giving its state a field or property of such a name.
@@ -228,11 +228,12 @@ METRICS: dict[str, Metric] = {
     "policy_gap": policy_gap,
     "best_guess_gap": best_guess_gap,
     "entropy": entropy,
-    "active_actions": active_actions,
+    "mean_active": active_actions,
     "optimism": optimism,
     "visits": visits,
 }
-"""All of them by name: ``jb.sweep(..., metrics=jb.metrics.METRICS)`` records everything."""
+"""All of them by the name of their variable: ``jb.sweep(..., metrics=jb.metrics.METRICS)`` records everything. (A
+Dataset has "active_actions" already, state by state; here it is their mean.)"""
 
 
 def _own(state: State) -> State:

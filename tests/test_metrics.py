@@ -51,9 +51,16 @@ EVERY = {"policy_gap", "best_guess_gap", "entropy"}
 @pytest.mark.parametrize(
     ("name", "extra"),
     [
-        ("expref", {"active_actions"}),
-        ("ordered-expref", {"active_actions"}),
+        ("expref", {"mean_active"}),
+        ("expref-shared", {"mean_active"}),
+        ("ordered-expref", {"mean_active"}),
         ("ucbvi", {"optimism", "visits"}),
+        ("q-learning", {"optimism", "visits"}),
+        ("ucbvi-doubling", {"visits"}),
+        ("psrl", {"visits"}),
+        ("trajectory-ts", {"visits"}),
+        ("aggregate-po", {"visits"}),
+        ("ucb-policies", set()),
         ("policy-gradient", set()),
         ("uniform", set()),
         ("oracle", set()),
@@ -82,6 +89,25 @@ def test_every_registered_learner_under_jit_and_vmap(name, mdp):
         both = jax.jit(jax.vmap(f))(*two)
         for row in both:
             np.testing.assert_allclose(row, one, rtol=1e-6)
+
+
+def test_a_sweep_records_everything(mdp):
+    """All shipped metrics under their names, on both engines; visits of a stage are the episodes before."""
+    names = ("expref", "q-learning", "psrl", "trajectory-ts")
+    ds = jb.sweep(
+        {name: jb.make_learner(name) for name in names},
+        {"I1": mdp},
+        num_episodes=40,
+        num_seeds=2,
+        record=jb.record.linear(4),
+        metrics=METRICS,
+        progress=False,
+    )
+    assert set(METRICS) <= set(ds.data_vars)
+    for name in names[1:]:
+        first = ds["visits"].sel(learner=name, stage=1).sum("level")
+        assert (first == ds["episode"]).all(), name
+    assert np.isfinite(ds["mean_active"].sel(learner="expref")).all()
 
 
 def test_gaps_are_the_exact_regret(mdp):

@@ -6,20 +6,24 @@ import ast
 from typing import Any
 
 from jaxbandit.cli.commands import Show
+from jaxbandit.experiment.contract import Options
 from jaxbandit.explaining.examples import small_instance
+from jaxbandit.waiting import waiting
 
 
 def show_instance(command: Show) -> None:
     """Prints the instance of the command."""
-    import jax
-    import numpy as np
+    with waiting("starting jax", elsewhere=False):
+        import jax
+        import numpy as np
 
-    import jaxbandit as jb
-    from jaxbandit.experiment.contract import Options
+        import jaxbandit as jb
 
     Options(seed=command.seed).check()
-    mdp, used = small_instance(command.instance, read_parameters(command.parameters), command.seed)
-    value, policy = jb.optimal(mdp)
+    with waiting("planning", elsewhere=False):
+        parameters = read_parameters(command.parameters)
+        mdp, used = small_instance(command.instance, parameters, command.seed)
+        value, policy = jb.optimal(mdp)
     words = jb.labels_of(mdp)
     print(f"{command.instance}({', '.join(f'{name}={shown}' for name, shown in used.items())})")
     print(f"  {mdp!r}: {mdp.horizon} stages, levels 1 to {mdp.width}, {mdp.num_actions} actions")

@@ -40,6 +40,11 @@ class QState(NamedTuple):
     bonus: Array
     """float32 []: c sqrt(H L)."""
 
+    @property
+    def optimistic_values(self) -> Array:
+        """float32 [H, k]: what it hopes for at each state, for `jaxbandit.metrics`."""
+        return jnp.minimum(1.0, jnp.max(self.q, axis=2))
+
 
 def q_learning(bonus_scale: float = 1.0) -> Learner:
     """Q-learning with ``bonus_scale`` times the Hoeffding bonus.

@@ -64,6 +64,11 @@ class TrajectoryState(NamedTuple):
     bonus: Array
     """float32 []: c sqrt(L)."""
 
+    @property
+    def visits(self) -> Array:
+        """int32 [H, k, A]: for `jaxbandit.metrics`."""
+        return jnp.sum(self.moves, axis=3)
+
 
 def trajectory_ts(
     noise_scale: float = 1.0, bonus_scale: float = 1.0, segments: int | None = None

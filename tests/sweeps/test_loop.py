@@ -247,3 +247,15 @@ def test_lane_keys_are_the_documented_ones():
     name = np.uint32(zlib.crc32(b"I2/0"))
     expected = jax.random.fold_in(jax.random.fold_in(jax.random.key(3), name), 9)
     assert (jax.random.key_data(keys[1]) == jax.random.key_data(expected)).all()
+
+
+def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path):
+    from jaxbandit.xla.platforms import use
+
+    options = small(num_episodes=200, num_seeds=2, checkpoint=tmp_path / "run")
+    jb.sweep(**options)
+    with (
+        use("gpu"),
+        pytest.raises(jb.CheckpointError, match=r'tiles: "cpu 16.* now.*allow_'),
+    ):
+        jb.sweep(**options)

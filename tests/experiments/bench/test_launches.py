@@ -7,12 +7,12 @@ import sys
 import pytest
 from jaxbandit.experiments.bench import launches
 
-MOST = [12.5, 17, 35, 14, 7, 7, 7]
+MOST = [13.8, 20, 34, 13, 7, 7, 7]
 """Launches of each case as counted, a stretch's share included; the goals are in the table."""
 PROGRAM = """
 from jaxbandit.experiments.bench.launches import CASES, count_case
 row = count_case(CASES[{number}])
-print(row["launches"], row["syncs"], row["inner"], row["compile_seconds"])
+print(row["launches"], row["syncs"], row["inner"], row["compile_cpu_seconds"])
 """
 
 
@@ -27,14 +27,14 @@ def test_the_card_is_described():
 
 
 def test_a_step_is_a_share_of_a_round():
-    count = launches.Count((loop(0, None, 90), loop(1, None, 50), loop(2, 32, 14)), 0, 0, 0.0)
+    count = launches.Count((loop(0, None, 90), loop(1, None, 50), loop(2, 32, 14)), 0, 0, 0.0, 0.0)
     assert count.step(64) == {"launches": 7, "syncs": 0.5, "inner": 0, "bytes": 5, "float64": 50}
     with pytest.raises(ValueError, match="steps: 64; accepted"):
-        launches.Count((loop(0, None, 90),), 0, 0, 0.0).step(64)
+        launches.Count((loop(0, None, 90),), 0, 0, 0.0, 0.0).step(64)
 
 
 def test_an_episode_is_a_share_of_a_stretch_with_what_a_stretch_does_once():
-    count = launches.Count((loop(0, None, 400, inner=1), loop(1, 32, 12)), 0, 0, 0.0)
+    count = launches.Count((loop(0, None, 400, inner=1), loop(1, 32, 12)), 0, 0, 0.0, 0.0)
     assert count.episode(32)["launches"] == 12.5
     assert count.episode(32)["inner"] == 0
 
@@ -58,7 +58,8 @@ def test_launches_do_not_grow_and_nothing_is_waited_for(number):
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=launches.settings()
     )
-    count, syncs, inner, _ = (float(word) for word in done.stdout.split()[-4:])
+    count, syncs, inner, seconds = (float(word) for word in done.stdout.split()[-4:])
     assert count <= MOST[number]
     assert syncs == 0
     assert inner == 0
+    assert seconds < 60

@@ -143,6 +143,10 @@ class _Walk:
         given = [self.describe(x) for x in (function.__defaults__, function.__kwdefaults__)]
         if _is_library(function.__module__, function.__code__.co_filename):
             return ("library", _version(function.__module__), closed, given)
+        if str(function.__module__).startswith(
+            "namedtuple_"
+        ):  # written by Python, without a source
+            return ("fields", function.__code__.co_varnames, given)
         return (_source(function), closed, given, self._named(function))
 
     def _named(self, function: types.FunctionType) -> list[Any]:

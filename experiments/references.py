@@ -2,6 +2,8 @@
 
     jaxbandit run prophet --out results/prophet
     python -m jaxbandit.experiments.references results/prophet jaxbandit/results/data/prophet.nc
+    jaxbandit run prophet --full --out results/full
+    python -m jaxbandit.experiments.references results/full jaxbandit/results/data/prophet-full.nc
 
 The instances are made again and must be those of the results.
 """
@@ -18,7 +20,7 @@ from jaxbandit.experiment.driver import join, read_folder
 from .prophet import NUM_EPISODES, sweeps
 
 POINTS, POINTS_OF_FULL = 50, 20
-"""Recorded episodes that are kept, few enough for a file below 300 kB; divisors of the experiment's."""
+"""Recorded episodes that are kept, few enough for a file below 1 MB; divisors of the experiment's."""
 
 
 def write(results: Path, out: Path) -> Path:

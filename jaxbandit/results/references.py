@@ -46,7 +46,8 @@ def reference(name: str, mine: xarray.Dataset | None = None) -> xarray.Dataset:
     """The committed results of that name, with one's own learners beside them if given.
 
     Args:
-        name: such as "prophet", the paper's regret figure; see its attribute "note" for its size.
+        name: "prophet", the regret figure at T = 100,000, or "prophet-full", at the paper's T = 2,000,000; see
+            the attribute "note".
         mine: a sweep of other learners made with the arguments of `reference_sweep`. Its instances must
             be among the reference's, and its recorded episodes must contain the reference's.
 

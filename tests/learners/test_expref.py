@@ -213,10 +213,10 @@ def test_average_regret_falls_to_zero_with_the_practical_preset(name):
     regret stops growing.
 
     One coin of two may be kept, and an action adds or costs an arm at least 0.25: from T = 10^8 on
-    more than 5 standard deviations of the difference of two arms in the first phase (208 episodes
+    more than 5 standard deviations of the difference of two arms in the first phase (205 episodes
     each, standard deviation 1/2 at most), for at
     most 4 differences in each of 4,096 lanes: the false-alarm rate is below 1e-2, and the keys are
-    fixed. Until then 4 arms play 31 n episodes, n = 665 at most, and lose at most 1 in each: 82,460
+    fixed. Until then 4 arms play 31 n episodes, n = 308 at most, and lose at most 1 in each: 38,192
     in all.
     """
     learner = jb.make_learner(name, preset="practical")
@@ -234,8 +234,8 @@ def test_average_regret_falls_to_zero_with_the_practical_preset(name):
         worst.append(np.max(results["regret"][:, :, -1]) / T)
     assert np.all(results["final_gap"] == 0)
     assert worst[0] > 1e-2  # all of it is exploration
-    assert worst[1] <= 82_460 / 10**8
-    assert worst[2] <= 82_460 / 10**12
+    assert worst[1] <= 38_192 / 10**8
+    assert worst[2] <= 38_192 / 10**12
 
 
 @pytest.mark.parametrize("name", ["expref", "ordered-expref"])
@@ -243,8 +243,9 @@ def test_practical_preset_where_actions_hardly_differ(name):
     """Most seeds commit to an optimal policy, and their average regret goes to zero.
 
     The preset gives the guarantee up: its thresholds are below the noise of the arms' means, so
-    some seeds drop a*, ever fewer as T grows. The shares measured are 23 % (ExpRef) and 15 %
-    (OrderedExpRef) at T = 1e4, 5.5 % and 2.8 % at 1e10, where 9 % is 7 standard errors away.
+    some seeds drop a*, ever fewer as T grows. The shares measured are 18 % at T = 1e4 and
+    3.2 % at 1e10, where 6 % is 7 standard errors away; for both learners, as exploration min(1, 1.25
+    k / H) is uniform at this size.
     """
     learner = jb.make_learner(name, preset="practical")
     median, mean, lost = [], [], []
@@ -259,4 +260,4 @@ def test_practical_preset_where_actions_hardly_differ(name):
     assert median[2] < 1e-7
     assert mean[0] > mean[1] > mean[2]
     assert lost[0] > lost[1] > lost[2]
-    assert lost[2] < 0.09
+    assert lost[2] < 0.06

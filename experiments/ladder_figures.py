@@ -55,9 +55,10 @@ def curves(ds: Dataset, sizes: str) -> Drawn:
             ax = axes[row * len(RUNGS) + column]
             plain_axes(ax)
             number_axis(ax, "x", episodes[0], episodes[-1], log=True)
-            number_axis(ax, "y", level.center[-1] / 3000, 1.5 * level.center[-1], log=True)
+            number_axis(ax, "y", level.center[-1] / 30000, 1.5 * level.center[-1], log=True)
             ax.plot(episodes, level.center, color=GREY, lw=0.8)
             labels = players.get(rung, [])
+            ax.set_visible(bool(labels))
             for label, style in styles(labels).items() if labels else ():
                 band = stats.regret_band(ds, label, family=family)
                 ax.plot(
@@ -72,12 +73,12 @@ def curves(ds: Dataset, sizes: str) -> Drawn:
                     lw=0,
                 )
                 data[family, label] = band
-            if labels:
+            if row == 0:  # the players of a rung are the same everywhere
                 ax.legend(
                     fontsize=NOTE_SIZE - 1, frameon=False, handlelength=1.8, loc="lower right"
                 )
             if row == 0:
-                ax.set_title(rung, fontsize=TEXT_SIZE, loc="left")
+                ax.set_title(rung, fontsize=TICK_SIZE, loc="left")
             if column == 0:
                 ax.set_ylabel(family, fontsize=TICK_SIZE)
             if row == len(families) - 1:
@@ -129,13 +130,17 @@ def summary(ds: Dataset, sizes: str) -> Drawn:
                 place -= 1
             if labels:
                 ax.annotate(
-                    rung, (1, place + len(labels) + 0.25), xycoords=("axes fraction", "data"), ha="right",
-                    fontsize=NOTE_SIZE, color=color,
+                    rung, (0.02, place + len(labels) + 0.95), xycoords=("axes fraction", "data"), ha="left",
+                    va="center", fontsize=NOTE_SIZE, color=color, fontweight="bold",
                 )  # fmt: skip
                 place -= 1
         level = rows[family, YARDSTICKS[0]].mean
         ax.axvline(level, color=GREY, lw=0.8, ls=(0, (4, 2)))
-        ax.annotate("uniform", (level, 0.7), fontsize=NOTE_SIZE, color=GREY, ha="center")
+        ax.annotate(
+            "uniform ", (level, 0.01), xycoords=("data", "axes fraction"), ha="right", va="bottom",
+            fontsize=NOTE_SIZE, color=GREY,
+        )  # fmt: skip
+        ax.set_ylim(place + 0.3, 1.5)  # room for the name of the first rung
         ax.set_yticks([at for at, _ in ticks], [label for _, label in ticks], fontsize=NOTE_SIZE)
         ax.set_title(family, fontsize=TEXT_SIZE, loc="left")
         ax.set_xlabel("final regret", fontsize=TICK_SIZE)
@@ -155,17 +160,27 @@ def segments(ds: Dataset, sizes: str) -> Drawn:
     labels = [str(label) for label in ds["learner"].values]
     number = [int(label.split()[0]) for label in labels]
     rows = _final_rows(ds)
-    for shift, family in enumerate(families):
+    for shift, (family, style) in enumerate(styles(families).items()):
         found = [rows[family, label] for label in labels]
         x = np.asarray(number) + 0.05 * (shift - (len(families) - 1) / 2)
         mean = np.asarray([row.mean for row in found])
         reach = [mean - [row.low for row in found], [row.high for row in found] - mean]
-        ax.errorbar(x, mean, np.maximum(reach, 0), fmt="o-", ms=3.5, lw=1, label=family)
+        ax.errorbar(
+            x,
+            mean,
+            np.maximum(reach, 0),
+            fmt="o",
+            ls=style.line,
+            color=style.color,
+            ms=3.5,
+            lw=1,
+            label=family,
+        )
     ax.set_xticks(number)
     top = max(row.mean if np.isnan(row.high) else row.high for row in rows.values())
     number_axis(ax, "y", 0, 1.1 * top, log=False)
     ax.set_xlabel("segments whose totals are shown (m)", fontsize=TICK_SIZE)
     ax.set_ylabel("final regret of trajectory TS", fontsize=TICK_SIZE)
     ax.legend(fontsize=TICK_SIZE, frameon=False)
-    ax.set_title(sizes, fontsize=TEXT_SIZE, loc="left")
+    ax.set_title(f"{sizes}, T = {int(ds['episode'].values[-1]):,}", fontsize=TEXT_SIZE, loc="left")
     return Drawn(figure, ax, rows)

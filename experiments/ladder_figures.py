@@ -78,10 +78,10 @@ def curves(ds: Dataset, sizes: str) -> Drawn:
                     fontsize=NOTE_SIZE - 1, frameon=False, handlelength=1.8, loc="lower right"
                 )
             if row == 0:
-                ax.set_title(rung, fontsize=TICK_SIZE, loc="left")
+                ax.set_title(rung.replace(" and ", "\nand "), fontsize=TICK_SIZE, loc="left")
             if column == 0:
                 ax.set_ylabel(family, fontsize=TICK_SIZE)
-            if row == len(families) - 1:
+            if labels and row == len(families) - 1:
                 ax.set_xlabel("episodes", fontsize=TICK_SIZE)
     figure.suptitle(
         f"Regret by feedback, {sizes} (grey: uniform play; mean and 95 % interval over instances)",

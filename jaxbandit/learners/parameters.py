@@ -30,7 +30,7 @@ def at_least_zero(*names: str, above: bool = False) -> Callable[[Mapping[str, An
 
     def check(params: Mapping[str, Any]) -> None:
         for name in names:
-            for value in np.ravel(np.asarray(params[name])):
+            for value in np.ravel(np.asarray(params[name])).tolist():
                 number(name, value, low=0, above=above)
 
     return check

@@ -36,7 +36,8 @@ class Forecast:
         >>> forecast.left() is None  # nothing is known yet
         True
         >>> forecast.begins("UCB-VI")
-        >>> forecast.ends("UCB-VI")
+        >>> forecast.ends("UCB-VI")  # seconds
+        5.0
         >>> forecast.plays("UCB-VI", 500, seconds=1.0)
         >>> forecast.left()  # 1 s for 500 episodes, then another compilation (5 s) and 1,000 (2 s)
         8.0

@@ -108,12 +108,16 @@ def select(ds: xarray.Dataset, **values: float) -> xarray.Dataset:
             raise ValueError(f"{name}: {value}; accepted: {listed}")
         keep &= near | np.isnan(table).all(axis=1, keepdims=True)
     chosen = xarray.DataArray(keep, dims=("learner", "parameter"))
-    masked = {
-        name: variable.where(chosen).transpose(*variable.dims)
-        for name, variable in ds.data_vars.items()
-        if {"learner", "parameter"} <= set(variable.dims)
-    }
-    found = ds.assign(masked).dropna("learner", how="all", subset=["regret"])
+
+    def masked(variables: Any) -> dict[Any, xarray.DataArray]:
+        return {
+            name: variable.where(chosen).transpose(*variable.dims)
+            for name, variable in variables.items()
+            if {"learner", "parameter"} <= set(variable.dims)
+        }
+
+    found = ds.assign(masked(ds.data_vars)).assign_coords(masked(ds.coords))
+    found = found.dropna("learner", how="all", subset=["regret"])
     # learners that vary nothing are the same at every point, so they decide nothing
     deciding = found.sel(learner=found["varied"]) if "varied" in found.coords else found
     there = deciding["regret"].notnull().any(["learner", "instance", "seed", "episode"])

@@ -20,7 +20,7 @@ def test_counts_are_those_of_a_loop():
     for _ in range(60):
         policy = random.integers(0, 2, (4, 4))
         episode = play_episode(MDP, policy, random)
-        found = model.record(found, observe("semi-bandit", episode))
+        found = model.add_episode(found, observe("semi-bandit", episode))
         rows = zip(*(np.asarray(x) for x in episode), strict=True)
         for i, (level, a, reward, following) in enumerate(rows):
             visits[i, level, a] += 1
@@ -41,7 +41,7 @@ def test_sums_do_not_drift():
         "semi-bandit", jb.feedback.Trajectory(one, one * 0, jnp.full(1, 0.1, jnp.float32), one)
     )
     after = jax.jit(
-        lambda m: jax.lax.fori_loop(0, 2**17, lambda _, m: model.record(m, episode), m)
+        lambda m: jax.lax.fori_loop(0, 2**17, lambda _, m: model.add_episode(m, episode), m)
     )(start)
     total = float(after.reward[0, 0, 0]) - float(after.lost[0, 0, 0])
     assert abs(total - 1e6 - 2**17 * 0.1) < 0.1

@@ -17,7 +17,9 @@ def test_both_ways_of_planning_agree(bernstein):
     doubts = jnp.asarray(random.random((2, 5, 3)) / 100, jnp.float32) if bernstein else None
     ceiling = jnp.asarray(random.random((2, 2, 5, 3)), jnp.float32)
     plan = Plan(model, doubts, ceiling)
-    constants = UCBVIConstants(jnp.float32([0.1, 0.5, 1.0]), jnp.float32([2.0, 2.0, 3.0]))
-    np.testing.assert_allclose(
-        plan_by_lanes(plan, constants), optimistic_values(plan, constants), rtol=1e-5
+    constants = UCBVIConstants(
+        scale=jnp.tile(jnp.float32([0.1, 0.5, 1.0]), (5, 1)),
+        log_term=jnp.tile(jnp.float32([2.0, 2.0, 3.0]), (5, 1)),
     )
+    values = optimistic_values(plan, constants, jnp.zeros((2, 6, 3), jnp.float32))
+    np.testing.assert_allclose(plan_by_lanes(plan, constants), values[:, :5], rtol=1e-5)

@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import number
+from jaxbandit.checks import number, whole
 from jaxbandit.feedback import SegmentsFeedback, TrajectoryFeedback, segment_bounds
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import greedy, plan
@@ -88,15 +88,13 @@ def trajectory_ts(
         "noise_scale": np.float32(number("noise_scale", noise_scale, low=0)),
         "bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0)),
     }
-    if segments is not None and (
-        isinstance(segments, bool) or int(segments) != segments or segments < 1
-    ):
-        raise ValueError(f"segments: {segments!r}; accepted: whole numbers >= 1, or None")
-    kind = "trajectory" if segments is None else f"segments:{int(segments)}"
+    if segments is not None:
+        segments = whole("segments", segments)
+    kind = "trajectory" if segments is None else f"segments:{segments}"
     return Learner(
         init=init,
         act=act,
-        update=_update(None if segments is None else int(segments)),
+        update=_update(segments),
         feedback=kind,
         params=params,
         name="trajectory-ts",

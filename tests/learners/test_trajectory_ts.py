@@ -138,7 +138,7 @@ def test_it_learns():
 def test_parameters_are_checked():
     with pytest.raises(ValueError, match="noise_scale: -1; accepted: a finite number >= 0"):
         trajectory_ts(noise_scale=-1)
-    with pytest.raises(ValueError, match=r"segments: 0; accepted: whole numbers >= 1, or None"):
+    with pytest.raises(ValueError, match=r"segments: 0; accepted: a whole number, at least 1"):
         trajectory_ts(segments=0)
     learner = trajectory_ts()
     with pytest.raises(ValueError, match=r"trajectory-ts: 10000 features .*at most 4096"):

@@ -17,11 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from jaxbandit.experiment.contract import Experiment, Options
 
-from .choosing import Judged, judge
+from .choosing import Judged, cell_of, judge
 from .families import Size, drawn, random_laws, uniform_laws
 from .ladder_contestants import (
     PAPER,
@@ -79,13 +77,14 @@ def judged(ds: Dataset, label: str) -> Judged:
     """The values of a learner's parameter on the families of a training sweep."""
     from jaxbandit import stats
 
-    finals, halves = [], []
-    for names in stats.families(ds).values():
-        runs = ds["regret"].sel(learner=label, instance=names).mean(["instance", "seed"])
-        curves = runs.transpose("parameter", "episode").values[: len(values_of(label))]
-        finals.append(curves[:, -1])
-        halves.append(curves[:, curves.shape[1] // 2 - 1])
-    return judge(np.stack(finals, axis=1), np.stack(halves, axis=1))
+    values = values_of(label)
+    return judge(
+        [{"value": value} for value in values],
+        [
+            cell_of(ds, label, names, len(values), grows=True)
+            for names in stats.families(ds).values()
+        ],
+    )
 
 
 def sweeps(options: Options) -> dict[str, Sweep]:

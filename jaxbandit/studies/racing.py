@@ -9,7 +9,8 @@ if the one-sided paired t-test (seeds within instances, Satterthwaite's degrees 
 The levels of all rounds and rivals sum to at most 1 - level, so the candidate that is truly best on
 the training instances is dropped with at most that probability, up to how well Student's t fits. A
 lucky seed drops nobody: with few seeds the quantile is wide. What is left at the end may be several
-candidates that the budget could not tell apart, and they are named.
+candidates that the budget could not tell apart, and they are named. What is minimised may also be the
+worst ratio to the best over several tasks, with tests of its own (`scoring`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ import numpy as np
 from jaxbandit import checks
 from jaxbandit.stats.intervals import Estimate
 from jaxbandit.stats.max_t import FLAT, standard_error
+from jaxbandit.studies.scoring import (
+    MEAN,
+    SCORES,
+    Tasks,
+    clearly_above,
+    ratios_to_best,
+    replicates_of,
+)
 
 STRIDE = 1_000_003
 """Between the root seeds of two rounds: a prime, far from the seeds that people choose."""
@@ -46,9 +55,11 @@ class Candidate(NamedTuple):
 
     settings: dict[str, float]
     regret: Estimate
-    """Mean final regret over the training instances, each counted once; n counts the runs."""
+    """Mean final regret over the training instances (or tasks), each counted once; n counts the runs."""
     dropped: int | None
-    """The round after which it was clearly worse, or None."""
+    """The round after which it was clearly worse or refused, or None."""
+    score: float
+    """What is minimised: the mean regret, or the worst ratio to the best candidate of each task."""
 
 
 class Tuner:
@@ -73,13 +84,22 @@ class Tuner:
         first_seeds: int = 2,
         level: float = 0.95,
         seed: int = 0,
+        score: str = MEAN,
+        tasks: Tasks | None = None,
     ):
-        """A race of at most ``budget`` runs (one setting, instance and seed each)."""
+        """A race of at most ``budget`` runs (one setting, instance and seed each).
+
+        With score "worst-ratio" ``tasks`` lists the instances of each task; by default each is one.
+        """
         self.num_instances = checks.whole("num_instances", num_instances)
+        self.score = checks.choice("score", score, SCORES)
+        self.tasks = _tasks(tasks, score, self.num_instances)
         self.budget = checks.whole("budget", budget, at_most=checks.MOST_SEEDS)
         self.level, self.seed = checks.share("level", level), checks.seed("seed", seed)
         self.spent = 0
-        self._first = checks.whole("first_seeds", first_seeds, 2, checks.MOST_SEEDS)
+        # The replicates of a task of several instances are the instances; else two seeds are needed.
+        least = 1 if score != MEAN and min(map(len, self.tasks)) > 1 else 2
+        self._first = checks.whole("first_seeds", first_seeds, least, checks.MOST_SEEDS)
         self._settings: list[dict[str, float]] = []
         self._runs: list[list[np.ndarray]] = []
         self._dropped: list[int | None] = []
@@ -124,9 +144,14 @@ class Tuner:
             seed=self.seed + STRIDE * (number - 1),
         )
 
-    def tell(self, asked: Round, regret: Any) -> None:
-        """Takes the final regrets of a round: [candidates, instances, seeds], or the sweep's Dataset."""
-        values = _final(regret) if hasattr(regret, "data_vars") else np.asarray(regret, np.float64)
+    def tell(self, asked: Round, regret: Any, refused: Iterable[int] = ()) -> None:
+        """Takes the final regrets of a round: [candidates, instances, seeds], the sweep's Dataset, or a
+        list of Datasets whose instances follow each other (such as several T).
+
+        Candidates that are ``refused`` leave the race for a reason of the caller's; ratios are still
+        to the best of all.
+        """
+        values = _told(regret)
         wanted = (len(asked.candidates), self.num_instances, asked.num_seeds)
         if values.shape != wanted or not np.isfinite(values).all():
             raise ValueError(
@@ -143,6 +168,8 @@ class Tuner:
             self._sizes.append(asked.num_seeds)
         for j, of_one in zip(asked.candidates, values, strict=True):
             self._runs[j].append(of_one)
+        for j in refused:
+            self._dropped[j] = asked.number
         self.spent += values.size
         if not any(
             len(runs) < asked.number
@@ -159,28 +186,52 @@ class Tuner:
         ]
         if len(racing) < 2:
             return
+        alpha, rivals = (1 - self.level) / 2**number, len(self._settings) - 1
+        if self.score != MEAN:
+            scores = self.ratios.max(axis=1)
+            told = [j for j, runs in enumerate(self._runs) if runs]
+            runs = [np.concatenate(self._runs[j], axis=-1) for j in told]
+            leader = told.index(min(racing, key=lambda j: scores[j]))
+            worse = clearly_above(runs, leader, self.tasks, alpha, rivals)
+            self._leave(racing, worse[[told.index(j) for j in racing]], number)
+            return
         values = np.stack([np.concatenate(self._runs[j], axis=-1) for j in racing], axis=-1)
         best = int(values.mean(axis=(0, 1)).argmin())
-        worse = clearly_worse(
-            list(values), best, (1 - self.level) / 2**number, len(self._settings) - 1
-        )
+        self._leave(racing, clearly_worse(list(values), best, alpha, rivals), number)
+
+    def _leave(self, racing: list[int], worse: np.ndarray, number: int) -> None:
         for j, drop in zip(racing, worse, strict=True):
             if drop:
                 self._dropped[j] = number
 
     @property
+    def ratios(self) -> np.ndarray:
+        """float [candidates, tasks]: mean regret over that of the best candidate of the task; nan if
+        nothing was told of it."""
+        found = np.full((len(self._runs), len(self.tasks)), np.nan)
+        told = [j for j, runs in enumerate(self._runs) if runs]
+        if told:
+            strata = [_strata(self._runs[j], self.tasks) for j in told]
+            means = np.array([[task.mean() for task in of_one] for of_one in strata])
+            found[told] = ratios_to_best(means)
+        return found
+
+    @property
     def candidates(self) -> list[Candidate]:
         """All settings with what is known of them, in the order they were added."""
+        estimates = [_estimate(runs, self.tasks, self.level) for runs in self._runs]
+        scores = [estimate.value for estimate in estimates]
+        if self.score != MEAN:
+            scores = [float(worst) for worst in self.ratios.max(axis=1)]
+        columns = (self._settings, estimates, self._dropped, scores)
         return [
-            Candidate(dict(settings), _estimate(runs, self.level), dropped)
-            for settings, runs, dropped in zip(
-                self._settings, self._runs, self._dropped, strict=True
-            )
+            Candidate(settings=dict(settings), regret=regret, dropped=dropped, score=score)
+            for settings, regret, dropped, score in zip(*columns, strict=True)
         ]
 
     @property
     def best(self) -> Candidate:
-        """Of those in the race that have been through all rounds, the one of lowest mean regret."""
+        """Of those in the race that have been through all rounds, the one of lowest score."""
         most = max((len(runs) for runs in self._runs), default=0)
         if not most:
             raise ValueError("best: nothing was told yet; accepted: after a round")
@@ -189,7 +240,7 @@ class Tuner:
             for c, runs in zip(self.candidates, self._runs, strict=True)
             if c.dropped is None and len(runs) == most
         ]
-        return min(complete, key=lambda candidate: candidate.regret.value)
+        return min(complete, key=lambda candidate: candidate.score)
 
     @property
     def tied(self) -> list[Candidate]:
@@ -211,19 +262,48 @@ def clearly_worse(strata: list[np.ndarray], best: int, alpha: float, rivals: int
     return (tail < alpha / max(1, rivals)) & (np.arange(mean.size) != best)
 
 
-def _estimate(runs: list[np.ndarray], level: float) -> Estimate:
-    """Mean over instances with a t-interval over seeds within them."""
+def _strata(runs: list[np.ndarray], tasks: Tasks) -> list[np.ndarray]:
+    """The replicates [n] of each task."""
+    return [task[0] for task in replicates_of(np.concatenate(runs, axis=-1)[None], tasks)]
+
+
+def _estimate(runs: list[np.ndarray], tasks: Tasks, level: float) -> Estimate:
+    """Mean over tasks with a t-interval over the replicates within them."""
     from scipy import stats
 
     if not runs:
         return Estimate(value=np.nan, low=np.nan, high=np.nan, n=0, level=level, replicates="runs")
-    values = np.concatenate(runs, axis=-1)  # [instances, seeds]
-    error, freedom = standard_error([of_one[:, None] for of_one in values])
+    strata = _strata(runs, tasks)
+    error, freedom = standard_error([task[:, None] for task in strata])
     half = float(stats.t.ppf((1 + level) / 2, freedom[0]) * error[0])
-    mean = float(values.mean())
+    mean = float(np.mean([task.mean() for task in strata]))
+    count = sum(part.size for part in runs)
     return Estimate(
-        value=mean, low=mean - half, high=mean + half, n=values.size, level=level, replicates="runs"
+        value=mean, low=mean - half, high=mean + half, n=count, level=level, replicates="runs"
     )
+
+
+def _tasks(given: Tasks | None, score: str, num_instances: int) -> tuple[tuple[int, ...], ...]:
+    """Every instance is in one task; by default in its own."""
+    if given is None:
+        return tuple((column,) for column in range(num_instances))
+    if score == MEAN:
+        raise ValueError(f"tasks: given with score {MEAN!r}; accepted: with 'worst-ratio'")
+    found = tuple(tuple(int(column) for column in task) for task in given)
+    if sorted(column for task in found for column in task) != list(range(num_instances)):
+        raise ValueError(
+            f"tasks: {given!r}; accepted: lists that hold each of 0..{num_instances - 1} once"
+        )
+    return found
+
+
+def _told(regret: Any) -> np.ndarray:
+    """Final regrets [candidates, instances, seeds] of arrays or of Datasets."""
+    if hasattr(regret, "data_vars"):
+        return _final(regret)
+    if isinstance(regret, list | tuple) and regret and hasattr(regret[0], "data_vars"):
+        return np.concatenate([_final(part) for part in regret], axis=1)
+    return np.asarray(regret, np.float64)
 
 
 def _final(dataset: Any) -> np.ndarray:

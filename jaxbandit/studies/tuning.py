@@ -12,7 +12,8 @@ that chose a setting flatters it; the check on instances that the race never saw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxbandit import checks
@@ -22,6 +23,7 @@ from jaxbandit.mdp import MDP
 from jaxbandit.record import explicit
 from jaxbandit.stats.decisions import Comparison, compare
 from jaxbandit.studies.racing import STRIDE, Candidate, Tuner
+from jaxbandit.studies.scoring import MEAN
 from jaxbandit.studies.spaces import Range, Space, check_space, grid_settings, random_settings
 from jaxbandit.sweeps import points, sweep
 from jaxbandit.sweeps.families import expand_instances
@@ -42,7 +44,7 @@ class Tuned(NamedTuple):
     """What `tune` found."""
 
     settings: dict[str, float]
-    """The candidate of lowest mean regret in training."""
+    """The candidate of lowest score in training: mean regret, or worst ratio."""
     learner: Learner
     """The learner with these parameters."""
     candidates: tuple[Candidate, ...]
@@ -57,19 +59,23 @@ class Tuned(NamedTuple):
     """How many runs the training took."""
 
     def table(self, format: str = "text") -> str:
-        """All candidates by mean regret, as "text", "markdown", "latex" or "csv"."""
+        """All candidates by score, as "text", "markdown", "latex" or "csv"."""
+        plain = all(c.score == c.regret.value for c in self.candidates)
         rows = [
             [
                 words(candidate.settings),
+                *([] if plain else [f"{candidate.score:.4g}"]),
                 f"{candidate.regret.value:.4g}",
                 f"{candidate.regret.low:.4g} to {candidate.regret.high:.4g}",
                 str(candidate.regret.n),
                 "" if candidate.dropped is None else f"after round {candidate.dropped}",
             ]
-            for candidate in sorted(self.candidates, key=lambda c: c.regret.value)
+            for candidate in sorted(self.candidates, key=lambda c: c.score)
         ]
-        head = ["setting", "regret in training", "interval", "runs", "dropped"]
-        return write_table(head, rows, format, right=[1, 3])
+        head = ["regret in training", "interval", "runs", "dropped"]
+        if plain:
+            return write_table(["setting", *head], rows, format, right=[1, 3])
+        return write_table(["setting", "worst ratio", *head], rows, format, right=[1, 2, 4])
 
     def __str__(self) -> str:
         """The settings, their ties and the check."""
@@ -86,8 +92,9 @@ def tune(
     space: Space,
     instances: Instances,
     budget: int,
-    num_episodes: int,
+    num_episodes: int | Sequence[int],
     *,
+    score: str = MEAN,
     method: str | None = None,
     num_candidates: int | None = None,
     check: Instances | None = None,
@@ -97,14 +104,16 @@ def tune(
     seed: int = 0,
     **arguments: Any,
 ) -> Tuned:
-    """Looks for the parameters of lowest mean final regret, by a race of candidates.
+    """Looks for the parameters of lowest mean final regret or worst ratio, by a race of candidates.
 
     Args:
         learner: what is tuned; parameters that ``space`` does not name stay as they are.
         space: parameter -> list of values, or `Range`.
         instances: as for `sweep`; the mean over them, each counted once, is what is minimised.
-        budget: training runs in all (one candidate, instance and seed each).
-        num_episodes: T.
+        budget: training runs in all (one candidate, instance, T and seed each).
+        num_episodes: T; with score "worst-ratio" also a list of several.
+        score: "mean", or "worst-ratio": the largest ratio, over the families of ``instances`` and the T, of
+            a candidate's mean regret to that of the best candidate there (`jaxbandit.studies.scoring`).
         method: "grid" (every combination of lists) or "random"; by default grid if all are lists.
         num_candidates: of a random search; by default half the budget pays for the first round,
             with at most 64 candidates.
@@ -126,29 +135,40 @@ def tune(
     """
     checks.typed("learner", learner, Learner, "a Learner, as make_learner gives it")
     checks.whole("check_seeds", check_seeds, 2, checks.MOST_SEEDS)
-    total = checks.whole("num_episodes", num_episodes, at_most=checks.MOST_EPISODES)
+    totals = _totals(num_episodes, score)
     training, checking, checked_on = split(instances, check)
-    count = len(expand_instances(training))
-    race = Tuner(count, budget, first_seeds=first_seeds, level=level, seed=seed)
+    tasks = _tasks(training, len(totals))
+    count = sum(map(len, tasks))
+    race = Tuner(
+        count,
+        budget,
+        first_seeds=first_seeds,
+        level=level,
+        seed=seed,
+        score=score,
+        tasks=None if score == MEAN else tasks,
+    )
     settings = _settings(space, method, num_candidates, budget, count * first_seeds, seed)
     points(learner, settings)  # unknown parameters are refused before anything runs
     race.add(settings)
-    run = _runner(total, arguments)
+    run = _runner(arguments)
     while (asked := race.ask()) is not None:
-        candidates = points(learner, asked.settings)
-        race.tell(asked, run({learner.name: candidates}, training, asked.num_seeds, asked.seed))
+        candidates = {learner.name: points(learner, asked.settings)}
+        how = (training, asked.num_seeds, asked.seed)
+        race.tell(asked, [run(candidates, total, *how) for total in totals])
     best = race.best.settings
     chosen = with_settings(learner, best)
     contest = {CHOSEN: chosen, GIVEN: learner}
     fresh = seed + STRIDE * CHECK_ROUND
-    verdict = compare(run(contest, checking, check_seeds, fresh), level=level, key=seed)
+    last = run(contest, max(totals), checking, check_seeds, fresh)
+    verdict = compare(last, level=level, key=seed)
     return Tuned(
         settings=best,
         learner=chosen,
         candidates=tuple(race.candidates),
         tied=tuple(race.tied),
         check=verdict,
-        checked_on=checked_on,
+        checked_on=checked_on if len(totals) == 1 else f"{checked_on}, T = {max(totals):,}",
         runs=race.spent,
     )
 
@@ -238,11 +258,34 @@ def _settings(
     )
 
 
-def _runner(num_episodes: int, arguments: Mapping[str, Any]) -> Callable[..., Any]:
-    """A sweep that keeps the last point only."""
-    how = {"record": explicit([num_episodes]), **arguments}
+def _totals(num_episodes: int | Sequence[int], score: str) -> list[int]:
+    """Every T."""
+    several = isinstance(num_episodes, list | tuple)
+    if several and score == MEAN:
+        raise ValueError(
+            f"num_episodes: {num_episodes!r} with score 'mean'; accepted: a whole number, or a list with "
+            "score 'worst-ratio'"
+        )
+    given: Any = num_episodes if several else [num_episodes]
+    if not given or len(set(given)) < len(given):
+        raise ValueError(f"num_episodes: {num_episodes!r}; accepted: different whole numbers")
+    return [checks.whole("num_episodes", each, at_most=checks.MOST_EPISODES) for each in given]
 
-    def run(learners: Any, instances: Instances, num_seeds: int, seed: int) -> Any:
+
+def _tasks(instances: Instances, times: int) -> list[list[int]]:
+    """The columns of each family at each T, the families of the first T first."""
+    sizes = [len(expand_instances({name: given})) for name, given in instances.items()] * times
+    ends = list(itertools.accumulate(sizes))
+    return [list(range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
+
+
+def _runner(arguments: Mapping[str, Any]) -> Callable[..., Any]:
+    """A sweep that keeps the last point only."""
+
+    def run(
+        learners: Any, num_episodes: int, instances: Instances, num_seeds: int, seed: int
+    ) -> Any:
+        how = {"record": explicit([num_episodes]), **arguments}
         return sweep(learners, instances, num_episodes, num_seeds, seed, **how)
 
     return run

@@ -1,6 +1,7 @@
 """How the practical constants are chosen."""
 
 import numpy as np
+import pytest
 from jaxbandit.experiments import prophet, tuning
 from made_up_results import draw_everything, make_up_all
 
@@ -38,6 +39,11 @@ def test_tuning_chooses_the_smallest_worst_ratio_and_says_how_far_it_is_elsewher
     table = tuning.tables(datasets, options)["tuning.md"]
     assert "9 cells of training and 9 of the check" in table
     assert "knapsack, 15 items, budget 3, T = 100,000" in table
+
+
+def test_one_run_of_one_instance_is_refused_before_anything_runs():
+    with pytest.raises(ValueError, match="instances: 1 with 1 seed; accepted"):
+        tuning.sweeps(Options(instances=1))
 
 
 def test_figures_and_tables_of_made_up_results():

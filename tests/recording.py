@@ -64,7 +64,8 @@ class Recorded(NamedTuple):
 def recording(learner):
     """The learner, remembering every Phi of its first phases."""
     functions = _recording(learner.blocks)._replace(report=report)
-    return from_blocks(functions, name=learner.name, params=learner.params, needs=learner.needs)
+    made = from_blocks(functions, name=learner.name, params=learner.params, needs=learner.needs)
+    return made._replace(feedback=learner.feedback)
 
 
 def report(state):

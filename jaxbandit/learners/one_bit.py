@@ -11,7 +11,11 @@ as X does. So whatever is proved of a bandit learner from
 holds unchanged. That is all that the analysis of ExpRef (Theorem 3.1) and OrderedExpRef (Theorem
 3.11) uses: Phi is the mean, and Lemma 3.6 is Hoeffding's inequality for the mean of n episodes. The
 bounds are those of bandit feedback to the last constant. What is lost is variance: V (1 - V) of a
-coin is the largest that feedback in [0, 1] with mean V can have.
+coin is the largest that feedback in [0, 1] with mean V can have. It carries over to whatever else
+rests on these three alone, such as `expref_shared` and `prophet_bandit` with their "theory" presets.
+
+In block form n episodes of a policy of value V are one draw from Binomial(n, V), exactly: the
+cheapest runs that there are, for any T up to 2^53 (`jaxbandit.engines.blocks.bits`).
 """
 
 from __future__ import annotations
@@ -23,12 +27,18 @@ from jaxbandit.learner import Learner
 def one_bit(learner: Learner) -> Learner:
     """The same learner, shown one bit an episode instead of the total reward.
 
-    It runs episode by episode: its block form, which is told sums of totals, is left out.
+    A block form is kept: it is told how many of an arm's bits are 1, where it was told the sum of
+    the totals.
 
     Example:
         >>> import jaxbandit as jb
         >>> one_bit(jb.make_learner("expref", preset="practical")).feedback
         'one-bit'
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
+        >>> learners = {"ExpRef": one_bit(jb.make_learner("expref"))}
+        >>> long = jb.sweep(learners, {"I1": mdp}, num_episodes=10**12, num_seeds=1, progress=False)
+        >>> float(long["regret"][0, 0, 0, -1]) < 1e-4 * 10**12
+        True
         >>> one_bit(jb.make_learner("ucbvi"))
         Traceback (most recent call last):
         ...
@@ -40,4 +50,4 @@ def one_bit(learner: Learner) -> Learner:
             f"learner: {learner.name!r} with feedback {learner.feedback!r}; "
             "accepted: learners with feedback 'bandit'"
         )
-    return learner._replace(feedback="one-bit", blocks=None)
+    return learner._replace(feedback="one-bit")

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines.blocks.machine import Push, Sizes, Work, draw, look, step
+from jaxbandit.engines.blocks.machine import Push, Sizes, Work, look, step
 from jaxbandit.engines.blocks.outcomes import Outcomes
 from jaxbandit.engines.blocks.rows import Tables, make_tables
 from jaxbandit.learner import Blocks
@@ -138,25 +138,3 @@ def _hand_in(sizes: Sizes, work: Work, push: Push, totals: Array) -> jax.Array:
 
 def _where(condition: Array, one, other):
     return jax.tree.map(lambda x, y: jnp.where(condition, x, y), one, other)
-
-
-def push_bits(value: Array, episodes: Array, keys: Key) -> jax.Array:
-    """The same for one-bit feedback: an episode of an arm pays 1 with probability ``value`` [L, B], else 0.
-
-    The total reward of an episode lies in [0, 1]; a bit of that mean is all that the learner sees, so the sum of n
-    episodes is Binomial(n, value).
-    """
-    B = episodes.shape[1]
-    words = [jnp.broadcast_to(word[:, None], episodes.shape).reshape(-1) for word in keys]
-    arm = jnp.tile(jnp.arange(B, dtype=jnp.uint32), episodes.shape[0])
-    key = fold_in((words[0], words[1]), arm)
-    number, chance = episodes.reshape(-1), jnp.clip(value, 0, 1).reshape(-1)
-
-    def attempt(carry):
-        tries, drawn = carry
-        new = draw(key, jnp.full(number.shape, tries), number, chance)
-        return tries + jnp.uint32(1), jnp.where(drawn < 0, new, drawn)
-
-    first = (jnp.uint32(0), jnp.full(number.shape, -1.0))
-    _, drawn = jax.lax.while_loop(lambda carry: jnp.any(carry[1] < 0), attempt, first)
-    return drawn.reshape(episodes.shape)

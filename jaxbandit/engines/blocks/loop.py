@@ -1,8 +1,8 @@
 """The block engine: a learner in block form, block after block, with exact regrets and exact-in-law sums.
 
 The regret of an arm is its number of episodes times an exactly known number, and its rewards are summed by pushing
-counts through the stages (`counts.push_arms`), so a run costs a number of blocks, not of episodes. Everything is
-float64 (whole numbers are exact to 2^53) and needs x64.
+counts through the stages (`counts.push_arms`) or, where a bit is shown, drawn at once (`bits.push_bits`), so a run costs
+a number of blocks, not of episodes. Everything is float64 (whole numbers are exact to 2^53) and needs x64.
 
 A call plays at most BLOCKS blocks in every lane of a tile and says of each arm when it began, how long it was and what
 an episode of it costs; the host makes curves of that (`curve`). So neither T nor the recorded episodes are sizes of the
@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxbandit.engines.blocks.bits import push_bits
 from jaxbandit.engines.blocks.checks import sound
-from jaxbandit.engines.blocks.counts import push_arms, push_bits
+from jaxbandit.engines.blocks.counts import push_arms
 from jaxbandit.engines.blocks.outcomes import Outcomes
 from jaxbandit.learner import Blocks
 from jaxbandit.types import Array

@@ -13,7 +13,7 @@ import jaxbandit
 
 LAYERS = [
     {"types", "checks"},
-    {"errors", "files", "parameter_axis", "tabular", "registry", "waiting", "xla"},
+    {"errors", "files", "options", "parameter_axis", "tabular", "registry", "waiting", "xla"},
     {"mdp", "feedback", "theory", "record", "distributed"},
     {"planning", "learner"},
     {"instances", "learners", "inspecting"},

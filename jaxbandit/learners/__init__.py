@@ -13,11 +13,10 @@ from typing import Any
 
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learners.aggregate_po import aggregate_po
-from jaxbandit.learners.expref_shared import expref_shared
 from jaxbandit.learners.from_blocks import from_blocks
 from jaxbandit.learners.one_bit import one_bit
 from jaxbandit.learners.policy_gradient import policy_gradient
-from jaxbandit.learners.presets import expref, ordered_expref
+from jaxbandit.learners.presets import expref, expref_shared, ordered_expref
 from jaxbandit.learners.prophet_bandit import prophet_bandit
 from jaxbandit.learners.prophet_optimism import prophet_optimism
 from jaxbandit.learners.psrl import psrl

@@ -39,11 +39,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.learner import BlockForm, Blocks, Problem
-from jaxbandit.theory import LARGEST_THRESHOLD, schedule, thresholds
+from jaxbandit.learners.phases import MAX_PHASES, phases
+from jaxbandit.theory import LARGEST_THRESHOLD, thresholds
 from jaxbandit.types import Array
-
-MAX_PHASES = 32
-"""Phases that there is room for: with halved accuracies enough for any T up to 2^53."""
 
 
 class ExpRefConstants(NamedTuple):
@@ -107,33 +105,13 @@ def init(problem: Problem, params: Any) -> ExpRefState:
     )
 
 
-def constants(ordered: bool, problem: Problem, params: Any) -> ExpRefConstants:
-    """Algorithm 2, line 2, and the numbers of the theorems: the whole schedule, exact integers."""
-    H, k, A, T = problem.horizon, problem.width, problem.num_actions, int(problem.num_episodes)
+def constants(
+    ordered: bool, problem: Problem, params: Any, width: int | None = None
+) -> ExpRefConstants:
+    """Algorithm 2, line 2, and the numbers of the theorems; ``width`` stands in for k in the
+    condition of that line."""
+    H, k, A = problem.horizon, problem.width, problem.num_actions
     p = {name: np.asarray(value, np.float64) for name, value in params.items()}
-    listed = p["epsilons"][p["epsilons"] > 0]  # nan is "not given", and 0 fills the array up
-    given = listed if listed.size else None
-    unlimited = np.isinf(p["num_phases"])
-    phases = schedule(
-        H, k, A,
-        num_episodes=max(T, 2),  # ln 1 = 0 would be phases of no episodes
-        episodes_scale=float(p["episodes_scale"]),
-        first_epsilon=float(p["first_epsilon"]),
-        ratio=float(p["ratio"]),
-        max_phases=MAX_PHASES + 1 if unlimited else int(p["num_phases"]),
-        last_epsilon=None if np.isnan(p["last_epsilon"]) else float(p["last_epsilon"]),
-        epsilons=given,
-    )  # fmt: skip
-    count = phases.epsilons.size
-    if count > MAX_PHASES:
-        raise ValueError(
-            f"ratio: {float(p['ratio'])}, more than {MAX_PHASES} phases at T = {T}; accepted: at most "
-            f"{MAX_PHASES} (num_phases={MAX_PHASES} ends the schedule there)"
-        )
-    padding = (0, MAX_PHASES - count)
-    # No arm of more than T episodes is ever complete, so n need not be kept beyond that.
-    most = np.float64(max(T + 1, 2**31 - 1))
-    episodes_per_arm = np.minimum(phases.episodes_per_arm, most).astype(np.int64)
     theirs = np.minimum(p["threshold_scale"] * thresholds(H, k, A, ordered), LARGEST_THRESHOLD)
     if ordered:
         chex.assert_shape(problem.rank, (H, k + 1, A))
@@ -142,12 +120,10 @@ def constants(ordered: bool, problem: Problem, params: Any) -> ExpRefConstants:
     else:
         rank, share = np.zeros((H, k + 1, A), np.int32), 1.0
     return ExpRefConstants(
-        epsilons=np.pad(phases.epsilons, padding),
-        episodes_per_arm=np.pad(episodes_per_arm, padding),
+        **phases(problem, params, k if width is None else width)._asdict(),
         thresholds=theirs if np.isnan(p["threshold"]) else np.full((H, k + 1), p["threshold"]),
         uniform_share=np.float64(share),
         rank=rank,
-        forever=np.int64(T + 1),
     )
 
 
@@ -206,7 +182,8 @@ def absorb(
     phi = jnp.concatenate([jnp.zeros((1, A), phi.dtype), phi])
     tried = jnp.concatenate([jnp.ones((1, A), bool), count > 0])
     played = state.played + jnp.sum(episodes).astype(state.played.dtype)
-    return end_phase(refine(state._replace(played=played), phi, tried, constants))
+    state = refine(state._replace(played=played), phi, tried, constants)
+    return end_phase(state, state.stage - 1, jnp.int32(state.active.shape[0] - 1))
 
 
 def refine(state: ExpRefState, phi: Array, tried: Array, constants: ExpRefConstants) -> ExpRefState:
@@ -222,18 +199,17 @@ def refine(state: ExpRefState, phi: Array, tried: Array, constants: ExpRefConsta
     )
 
 
-def end_phase(state: ExpRefState) -> ExpRefState:
-    """The next stage; after stage 1 Algorithm 2, line 4: the refined sets become the active ones
-    and the next phase begins."""
-    last = state.stage == 0
+def end_phase(state: ExpRefState, onward: Array, first: Array) -> ExpRefState:
+    """The stage ``onward``; when there is none (below 0) Algorithm 2, line 4: the refined sets become
+    the active ones, and the next phase begins at stage ``first``."""
+    last = onward < 0
     ended = last & (jnp.arange(MAX_PHASES, dtype=jnp.int32) == state.phase)
     sizes = jnp.sum(state.refined, axis=-1, dtype=jnp.int32)
-    first_stage = state.active.shape[0] - 1
     return state._replace(
         active=jnp.where(last, state.refined, state.active),
         committed=jnp.where(last, state.best, state.committed),
         phase=state.phase + last.astype(jnp.int32),
-        stage=jnp.where(last, first_stage, state.stage - 1).astype(jnp.int32),
+        stage=jnp.where(last, first, onward),
         phase_end=jnp.where(ended, state.played, state.phase_end),
         active_actions=jnp.where(ended[:, None, None], sizes[None], state.active_actions),
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.checks import number
-from jaxbandit.learners.expref import MAX_PHASES
+from jaxbandit.learners.phases import MAX_PHASES
 
 UNSET = {"threshold": np.nan, "last_epsilon": np.nan, "num_phases": np.inf}
 """Values that stand for "as in the paper" and "no limit"."""
@@ -57,7 +57,7 @@ def epsilon_table(epsilons: Any) -> np.ndarray:
 
 
 def check_schedule(params: Mapping[str, Any]) -> None:
-    """Refuses parameters that ExpRef and OrderedExpRef cannot mean (`Learner.check` of both).
+    """Refuses parameters that ExpRef in all its forms cannot mean (its `Learner.check`).
 
     Example:
         >>> check_schedule({"episodes_scale": -1.0})
@@ -76,7 +76,7 @@ def check_schedule(params: Mapping[str, Any]) -> None:
 
 
 def check_schedule_value(name: str, value: Any) -> None:
-    """Refuses a value of one parameter of ExpRef and OrderedExpRef.
+    """Refuses a value of one parameter of ExpRef.
 
     Example:
         >>> check_schedule_value("num_phases", 2.5)
@@ -89,7 +89,8 @@ def check_schedule_value(name: str, value: Any) -> None:
         if not (whole and value in range(1, MAX_PHASES + 1)):
             raise ValueError(f"num_phases: {value}; accepted: whole numbers, 1..{MAX_PHASES}")
         return
-    number(name, value, low=0, above=True, high=1 if name == "ratio" else np.inf)
+    high = 1 if name in ("ratio", "greedy_share") else np.inf
+    number(name, value, low=0, above=name != "greedy_share", high=high)
     if name == "ratio" and float(value) == 1:
         raise ValueError(f"ratio: {value!r}; accepted: a number > 0 and < 1")
 

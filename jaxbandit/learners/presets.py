@@ -1,17 +1,22 @@
-"""ExpRef and OrderedExpRef as users make them: presets over the paper's constants, and constructors."""
+"""ExpRef, OrderedExpRef and the shared form as users make them: presets over the paper's constants, and
+constructors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from jaxbandit.learner import Learner
+from jaxbandit.checks import choice
+from jaxbandit.learner import BlockForm, Learner
 from jaxbandit.learner.protocols import Caption
-from jaxbandit.learners.expref import MAX_PHASES, block_form
+from jaxbandit.learners.expref import block_form
+from jaxbandit.learners.expref_shared import block_form as shared_block_form
 from jaxbandit.learners.from_blocks import from_blocks
 from jaxbandit.learners.parameters import check_schedule, check_schedule_value, epsilon_table
+from jaxbandit.learners.phases import PAPER
+from jaxbandit.options import known, spelled_out
 from jaxbandit.types import Array
 
 PRESETS: dict[str, dict[str, dict[str, float]]] = {
@@ -32,49 +37,39 @@ PRESETS: dict[str, dict[str, dict[str, float]]] = {
             "exploration_scale": 0.5,
         },
     },
+    "expref-shared": {
+        "theory": {},
+        "practical": {
+            "episodes_scale": 1 / 12, "first_epsilon": 0.2, "ratio": 0.5**0.5, "num_phases": 7, "threshold": 0.125,
+            "greedy_share": 0.95,
+        },
+    },
+    "ordered-expref-shared": {
+        "theory": {},
+        "practical": {
+            "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 7, "threshold": 0.125,
+            "greedy_share": 0.95, "exploration_scale": 1.25,
+        },
+    },
 }  # fmt: skip
-"""By learner and preset: what differs from `DEFAULTS`, the constants of the paper's theorems."""
+"""By learner and preset: what differs from `DEFAULTS`, the constants of the paper's theorems. The last are
+those of "expref-shared" with ``ordered``."""
 
-_PAPER: dict[str, Any] = {
-    "episodes_scale": 1.0, "threshold_scale": 1.0, "threshold": np.nan, "first_epsilon": 1.0, "ratio": 0.5,
-    "last_epsilon": np.nan, "num_phases": np.inf, "epsilons": np.full(MAX_PHASES, np.nan),
-}  # fmt: skip
+_ORDERED = {"exploration_scale": 0.5}
+_SHARED = {"greedy_share": 0.0}
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "expref": _PAPER,
-    "ordered-expref": {**_PAPER, "exploration_scale": 0.5},
+    "expref": PAPER,
+    "ordered-expref": {**PAPER, **_ORDERED},
+    "expref-shared": {**PAPER, **_SHARED},
+    "ordered-expref-shared": {**PAPER, **_ORDERED, **_SHARED},
 }
 """nan is "as in the paper", inf "no limit"."""
 
 
-def _make(name: str, preset: str | None, **given: Any) -> Learner:
-    ordered = name == "ordered-expref"
-    return from_blocks(
-        block_form(ordered),
-        name=name,
-        params=schedule_params(name, preset, given),
-        needs=("rank",) if ordered else (),
-        check=check_schedule,
-        caption=CAPTIONS[name],
-    )
+class ScheduleOptions(TypedDict, total=False):
+    """What all constructors of this module take.
 
-
-def expref(
-    *,
-    preset: str | None = None,
-    episodes_scale: float | None = None,
-    threshold_scale: float | None = None,
-    threshold: float | None = None,
-    first_epsilon: float | None = None,
-    ratio: float | None = None,
-    last_epsilon: float | None = None,
-    num_phases: int | None = None,
-    epsilons: Array | Callable[[int], Array] | None = None,
-) -> Learner:
-    """ExpRef for general MDPs (Theorem 3.1). Whatever is not given comes from the preset, else from
-    the paper.
-
-    Args:
-        preset: "theory" (the default) or "practical".
+    Fields:
         episodes_scale: s, on the 12 in n = ceil(12 s ln T / eps^2).
         threshold_scale: on C_{l,i}.
         threshold: a constant in place of C_{l,i} (it is still multiplied by eps).
@@ -84,28 +79,41 @@ def expref(
         num_phases: at most so many phases, and never more than 32.
         epsilons: the whole schedule, as an array [R] or a callable of the phase's number such as an
             optax schedule; replaces first_epsilon and ratio.
+    """
+
+    episodes_scale: float | None
+    threshold_scale: float | None
+    threshold: float | None
+    first_epsilon: float | None
+    ratio: float | None
+    last_epsilon: float | None
+    num_phases: int | None
+    epsilons: Array | Callable[[int], Array] | None
+
+
+@spelled_out(ScheduleOptions)
+def expref(*, preset: str | None = None, **options: Unpack[ScheduleOptions]) -> Learner:
+    """ExpRef for general MDPs (Theorem 3.1). Whatever is not given comes from the preset, else from
+    the paper.
+
+    Args:
+        preset: "theory" (the default) or "practical".
 
     Example:
         >>> import jaxbandit as jb
         >>> jb.make_learner("expref", preset="practical", threshold=0.1)
         Learner('expref', bandit, preset practical, threshold 0.1)
     """
-    given = dict(locals())  # the arguments, and nothing else yet
-    return _make("expref", **given)
+    given = known(expref, {"preset": preset, **options})
+    return _made("expref", block_form(ordered=False), **given)
 
 
+@spelled_out(ScheduleOptions)
 def ordered_expref(
     *,
     preset: str | None = None,
-    episodes_scale: float | None = None,
-    threshold_scale: float | None = None,
-    threshold: float | None = None,
-    first_epsilon: float | None = None,
-    ratio: float | None = None,
-    last_epsilon: float | None = None,
-    num_phases: int | None = None,
     exploration_scale: float | None = None,
-    epsilons: Array | Callable[[int], Array] | None = None,
+    **options: Unpack[ScheduleOptions],
 ) -> Learner:
     """OrderedExpRef for ordered MDPs (Theorem 3.11); it is told the rank of the actions and nothing
     else.
@@ -113,24 +121,69 @@ def ordered_expref(
     Args:
         preset: "theory" (the default), "practical", or "practical-paper-exploration" (the paper's k
             / (2H) kept).
-        episodes_scale: as for `expref`, like all arguments that are not named here.
-        threshold_scale: as there.
-        threshold: as there.
-        first_epsilon: as there.
-        ratio: as there.
-        last_epsilon: as there.
-        num_phases: as there.
         exploration_scale: c; exploration is uniform with probability min(1, c k / H) (paper: 1/2),
             else maximal.
-        epsilons: as there.
 
     Example:
         >>> import jaxbandit as jb
         >>> jb.make_learner("ordered-expref").needs
         ('rank',)
     """
-    given = dict(locals())  # the arguments, and nothing else yet
-    return _make("ordered-expref", **given)
+    own = {"preset": preset, "exploration_scale": exploration_scale}
+    given = known(ordered_expref, {**own, **options})
+    return _made("ordered-expref", block_form(ordered=True), **given)
+
+
+@spelled_out(ScheduleOptions)
+def expref_shared(
+    *,
+    ordered: bool = False,
+    preset: str | None = None,
+    exploration_scale: float | None = None,
+    greedy_share: float | None = None,
+    **options: Unpack[ScheduleOptions],
+) -> Learner:
+    """ExpRef in which all levels of a stage share their episodes; the module
+    `jaxbandit.learners.expref_shared` says why that is allowed.
+
+    Args:
+        ordered: explore as OrderedExpRef does in the stages before the one that is learned, with
+            its C_{l,i}; the learner is then told the rank of the actions.
+        preset: "theory" (the default) or "practical" (no guarantee).
+        exploration_scale: c; with ``ordered``, exploration is uniform with probability
+            min(1, c k / H), else maximal.
+        greedy_share: g in [0, 1]; from the second phase on, exploration plays alpha-hat of the phase
+            before with probability g at every stage (paper: 0).
+        last_epsilon: phases run while eps exceeds it, by default sqrt(H A ln T / T).
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> jb.make_learner("expref-shared", preset="practical")
+        Learner('expref-shared', bandit, preset practical)
+        >>> jb.make_learner("expref-shared", ordered=True).needs
+        ('rank',)
+    """
+    choice("ordered", ordered, (False, True))
+    if exploration_scale is not None and not ordered:
+        raise ValueError(
+            f"exploration_scale: {exploration_scale}; accepted: only with ordered=True"
+        )
+    own = {"preset": preset, "exploration_scale": exploration_scale, "greedy_share": greedy_share}
+    given = known(expref_shared, {**own, **options})
+    del given["ordered"]  # it chooses the program and is no parameter
+    which = "ordered-expref-shared" if ordered else "expref-shared"
+    return _made(which, shared_block_form(ordered), **given)._replace(name="expref-shared")
+
+
+def _made(name: str, form: BlockForm, preset: str | None, **given: Any) -> Learner:
+    return from_blocks(
+        form,
+        name=name,
+        params=schedule_params(name, preset, given),
+        needs=("rank",) if name.startswith("ordered") else (),
+        check=check_schedule,
+        caption=CAPTIONS[name],
+    )
 
 
 def schedule_params(name: str, preset: str | None, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,9 +38,8 @@ import numpy as np
 from jaxbandit.checks import choice, number
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learners.from_blocks import from_blocks
+from jaxbandit.learners.phases import MAX_PHASES, phases
 from jaxbandit.types import Array
-
-MAX_PHASES = 32
 
 PRESETS: dict[str, dict[str, float]] = {
     "theory": {"episodes_scale": 1.0, "threshold_scale": 1.0, "first_epsilon": 1.0},
@@ -62,16 +62,21 @@ class ProphetState(NamedTuple):
     """int32 []."""
     stage: Array
     """int32 []: index 0..H-1 of the stage being learned."""
+
+
+class ProphetConstants(NamedTuple):
+    """The schedule, C_i and the order of the thresholds; R = `MAX_PHASES`."""
+
     epsilons: Array
     """float [R]: accuracy of each phase; 0 for phases that are not in the schedule."""
-    arm_episodes: Array
-    """float [R]: n of each phase, a whole number."""
+    episodes_per_arm: Array
+    """int [R]: n of each phase."""
     cutoff: Array
     """float [H]: C_i."""
     rank: Array
-    """int32 [H, A]: the order of the thresholds."""
-    num_episodes: Array
-    """float []: T."""
+    """int32 [H, A]."""
+    forever: Array
+    """int []: T + 1, more episodes than there are."""
 
 
 def prophet_bandit(
@@ -102,7 +107,7 @@ def prophet_bandit(
     params |= {name: value for name, value in given.items() if value is not None}
     check(params)
     leaves = {name: np.asarray(value, np.float64) for name, value in params.items()}
-    form = BlockForm(init, next_block, absorb)
+    form = BlockForm(init, next_block, absorb, constants=constants)
     made = from_blocks(form, name="prophet-bandit", params=leaves, needs=("rank",))
     return made._replace(check=check)
 
@@ -116,15 +121,8 @@ def check(params: Mapping[str, Any]) -> None:
 
 def init(problem: Problem, params: Any) -> ProphetState:
     """Everything is active."""
+    del params
     H, A = problem.horizon, problem.num_actions
-    if problem.width != 1:
-        raise ValueError(f"prophet-bandit: an MDP of width k = {problem.width}; accepted: k = 1")
-    real = jnp.result_type(float)
-    p = {name: jnp.asarray(value, real) for name, value in params.items()}
-    T = jnp.asarray(problem.num_episodes, real)
-    eps = p["first_epsilon"] * 0.5 ** jnp.arange(MAX_PHASES, dtype=real)
-    eps = jnp.where(eps > jnp.sqrt(H * A * jnp.log(T) / T), eps, 0)
-    number_ = jnp.ceil(12 * p["episodes_scale"] * jnp.log(T) / jnp.where(eps > 0, eps, 1) ** 2)
     full, zeros = jnp.ones((H, A), bool), jnp.zeros(H, jnp.int32)
     return ProphetState(
         active=full,
@@ -133,28 +131,36 @@ def init(problem: Problem, params: Any) -> ProphetState:
         committed=zeros,
         phase=jnp.int32(0),
         stage=jnp.int32(H - 1),
-        epsilons=eps,
-        arm_episodes=number_,
-        cutoff=p["threshold_scale"] * jnp.arange(H, 0, -1, dtype=real),
-        rank=jnp.asarray(problem.rank, jnp.int32)[:, 1],
-        num_episodes=T,
     )
 
 
-def next_block(state: ProphetState) -> Blocks:
+def constants(problem: Problem, params: Any) -> ProphetConstants:
+    """The schedule while eps > sqrt(H A ln T / T), accuracy halved, and C_i."""
+    if problem.width != 1:
+        raise ValueError(f"prophet-bandit: an MDP of width k = {problem.width}; accepted: k = 1")
+    scale = np.asarray(params["threshold_scale"], np.float64)
+    return ProphetConstants(
+        **phases(problem, params, width=1)._asdict(),
+        cutoff=scale * np.arange(problem.horizon, 0, -1),
+        rank=np.asarray(problem.rank, np.int32)[:, 1],
+    )
+
+
+def next_block(state: ProphetState, constants: ProphetConstants) -> Blocks:
     """An arm for every active threshold of the stage; or alpha-hat for ever."""
     H, A = state.active.shape
-    real = state.epsilons.dtype
-    finished = state.epsilons[jnp.minimum(state.phase, MAX_PHASES - 1)] == 0
+    real = constants.epsilons.dtype
+    chex.assert_shape([constants.rank, constants.cutoff], [(H, A), (H,)])
+    finished = constants.epsilons[jnp.minimum(state.phase, MAX_PHASES - 1)] == 0
     finished = finished | (state.phase >= MAX_PHASES)
-    largest = jnp.argmax(jnp.where(state.active, state.rank, -1), axis=-1).astype(jnp.int32)
+    largest = jnp.argmax(jnp.where(state.active, constants.rank, -1), axis=-1).astype(jnp.int32)
     stages = jnp.arange(H, dtype=jnp.int32)
     played = jnp.where(stages < state.stage, largest, state.best)
     played = jnp.where(finished, state.committed, played)
     action = jnp.arange(A, dtype=jnp.int32)
     rows = jnp.where(finished, state.committed[state.stage], action)
-    episodes = jnp.where(state.active[state.stage], state.arm_episodes[state.phase], 0)
-    forever = jnp.where(action == 0, state.num_episodes + 1, 0)
+    episodes = jnp.where(state.active[state.stage], constants.episodes_per_arm[state.phase], 0)
+    forever = jnp.where(action == 0, constants.forever, 0)
 
     def at_both_levels(actions):
         """Level 0 plays as level 1 does: it does not matter."""
@@ -168,11 +174,15 @@ def next_block(state: ProphetState) -> Blocks:
     )
 
 
-def absorb(state: ProphetState, episodes: Array, totals: Array) -> ProphetState:
+def absorb(
+    state: ProphetState, episodes: Array, totals: Array, constants: ProphetConstants
+) -> ProphetState:
     """Fixes alpha-hat and N of the stage; after the first stage the phase is complete."""
-    H = state.active.shape[0]
-    phi = jnp.where(episodes > 0, totals / jnp.maximum(episodes, 1), -jnp.inf)
-    slack = state.cutoff[state.stage] * state.epsilons[state.phase]
+    H, A = state.active.shape
+    chex.assert_shape([episodes, totals], (A,))
+    counts = jnp.maximum(episodes, 1).astype(totals.dtype)
+    phi = jnp.where(episodes > 0, totals / counts, -jnp.inf)
+    slack = constants.cutoff[state.stage] * constants.epsilons[state.phase]
     kept = (episodes > 0) & (phi >= jnp.max(phi) - slack)
     refined = state.refined.at[state.stage].set(kept)
     best = state.best.at[state.stage].set(jnp.argmax(phi).astype(jnp.int32))

@@ -9,14 +9,9 @@ import pytest
 from scipy import stats
 
 import jaxbandit as jb
-from jaxbandit.learner import Problem
-from jaxbandit.learners.expref_shared import (
-    _absorb,
-    _next_block,
-    estimates,
-    exploration,
-    expref_shared,
-)
+from jaxbandit.learner import Problem, make_constants
+from jaxbandit.learners.expref_shared import absorb, estimates, exploration, next_block
+from jaxbandit.learners.presets import expref_shared
 from jaxbandit.xla.compat import x64
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
@@ -41,18 +36,25 @@ def exact_total_law(mdp, policy):
     return mean, chances @ (totals - mean) ** 2
 
 
+def begun(learner, *sizes):
+    """The first state and the constants of a run: H, k, A and T."""
+    problem, form = Problem(*sizes), learner.blocks
+    constants = jax.tree.map(jnp.asarray, make_constants(form, problem, learner.params))
+    return form.init(problem, learner.params), constants
+
+
 def some_state(seed, stage):
-    """A state in the middle of a phase: some actions are gone, and the tail is fixed."""
-    learner = expref_shared(preset="practical")
-    state = learner.blocks.init(Problem(3, 2, 3, jnp.float64(1e6)), learner.params)
+    """A state in the middle of a phase: some actions are gone, and the tail is fixed; and constants."""
+    state, constants = begun(expref_shared(preset="practical"), 3, 2, 3, 10**6)
     random = np.random.default_rng(seed)
     active = random.random((3, 3, 3)) < 0.7
     active[..., random.integers(3)] = True
     active[stage, 1:] |= np.arange(3) < 2  # at least two actions at the stage
     best = random.integers(0, 3, (3, 3))
-    return state._replace(
+    state = state._replace(
         active=jnp.asarray(active), best=jnp.asarray(best, jnp.int32), stage=jnp.int32(stage)
     )
+    return state, constants
 
 
 def arm_policies(blocks):
@@ -68,8 +70,8 @@ def test_differences_of_the_estimates_are_exact_in_the_mean(seed, stage):
     difference of the values of the policies that play a or b at one level and, say, explore
     elsewhere. Tolerance: float64 rounding."""
     with x64():
-        state = some_state(seed, stage)
-        blocks = _next_block(state)
+        state, constants = some_state(seed, stage)
+        blocks = next_block(state, constants)
         totals = np.zeros(blocks.episodes.size)
         for b, policy in arm_policies(blocks):
             totals[b] = float(blocks.episodes[b]) * exact_total_law(MDP, policy)[0]
@@ -97,9 +99,7 @@ def test_variance_of_the_estimates_is_exact(engine):
     runs = 300
     learner = expref_shared(episodes_scale=1 / 12, first_epsilon=0.4, threshold=1e-6, num_phases=1)
     with x64():
-        problem = Problem(3, 2, 3, jnp.float64(2000))
-        state = learner.blocks.init(problem, learner.params)
-        blocks = _next_block(state)
+        blocks = next_block(*begun(learner, 3, 2, 3, 2000))
         mean, variance = np.zeros((2, 3)), np.zeros((2, 3))
         count = np.zeros((2, 3))
         for b, policy in arm_policies(blocks):
@@ -124,15 +124,18 @@ def recorded_estimates(engine, learner, length, runs):
     form = learner.blocks
 
     def init(problem, params):
-        inner = form.init(Problem(3, 2, 3, jnp.full_like(problem.num_episodes, 2000)), params)
-        return inner, jnp.zeros((2, 3), inner.epsilons.dtype)
+        return form.init(problem, params), jnp.zeros((2, 3), jnp.result_type(float))
 
-    def absorb(state, episodes, totals):
+    def remember(state, episodes, totals, constants):
         inner, _ = state
-        return form.absorb(inner, episodes, totals), estimates(inner, episodes, totals)
+        return form.absorb(inner, episodes, totals, constants), estimates(inner, episodes, totals)
 
     remembering = form._replace(
-        init=init, next_block=lambda state: form.next_block(state[0]), absorb=absorb
+        init=init,
+        next_block=lambda state, constants: form.next_block(state[0], constants),
+        absorb=remember,
+        report=None,
+        constants=lambda problem, params: form.constants(Problem(3, 2, 3, 2000), params),
     )
     made = jb.from_blocks(remembering, name="remembering", params=learner.params)
     keys = jax.random.split(jax.random.key(11), (1, runs))
@@ -148,8 +151,8 @@ def test_a_phase_by_hand():
         episodes_scale=1 / 12, first_epsilon=0.5, ratio=0.5, threshold=0.3, num_phases=2
     )
     with x64():
-        state = learner.blocks.init(Problem(1, 2, 2, jnp.exp(jnp.float64(10))), learner.params)
-        blocks = _next_block(state)
+        state, constants = begun(learner, 1, 2, 2, 22026)  # ln T is just below 10
+        blocks = next_block(state, constants)
         np.testing.assert_array_equal(blocks.episodes, [20] * 4)  # n = ceil(10 / 0.25) = 40, twice
         first, second = (np.asarray(blocks.rows[:, level]).argmax(-1) for level in (1, 2))
         assert sorted(zip(first.tolist(), second.tolist(), strict=True)) == [
@@ -158,20 +161,22 @@ def test_a_phase_by_hand():
         means = 0.3 + 0.2 * (first == 1) + 0.1 * (second == 0)
         phi = estimates(state, blocks.episodes, jnp.asarray(20 * means))
         np.testing.assert_allclose(phi, [[0.35, 0.55], [0.5, 0.4]], atol=1e-12)
-        state = _absorb(state, blocks.episodes, jnp.asarray(20 * means))
+        state = absorb(state, blocks.episodes, jnp.asarray(20 * means), constants)
         # slack 0.3 * 0.5 = 0.15: level 1 is settled, level 2 is not
         assert state.active[0, 1:].tolist() == [[False, True], [True, True]]
         assert state.committed[0].tolist() == [0, 1, 0]
-        blocks = _next_block(state)
+        blocks = next_block(state, constants)
         np.testing.assert_array_equal(
             blocks.episodes, [80] * 4
         )  # n = 160; p = 2, each action twice
         assert (np.asarray(blocks.rows[:, 1]) == [0, 1]).all()
         second = np.asarray(blocks.rows[:, 2]).argmax(-1)
-        state = _absorb(state, blocks.episodes, jnp.asarray(80 * (0.5 + 0.1 * (second == 0))))
+        sums = jnp.asarray(80 * (0.5 + 0.1 * (second == 0)))
+        state = absorb(state, blocks.episodes, sums, constants)
         assert int(state.stage) == -1  # slack 0.075: all is settled
-        blocks = _next_block(state)
-        assert float(blocks.episodes[0]) > float(state.num_episodes)
+        blocks = next_block(state, constants)
+        assert int(blocks.episodes[0]) == 22027
+        assert state.phase_end[:3].tolist() == [80, 400, -1]
         assert np.argmax(blocks.policy[0], -1).tolist() == [0, 1, 0]
 
 
@@ -179,29 +184,31 @@ def test_a_stage_costs_one_level():
     """H = 2, k = 4, A = 5: 25 arms of n / 5 episodes instead of 20 of n."""
     learner = expref_shared(preset="practical", first_epsilon=0.1)
     with x64():
-        state = learner.blocks.init(Problem(2, 4, 5, jnp.float64(1e6)), learner.params)
-        blocks = _next_block(state)
-        n = float(state.least_episodes[0])
-        assert float(blocks.episodes.sum()) == 25 * np.ceil(n / 5)
+        blocks = next_block(*begun(learner, 2, 4, 5, 10**6))
+        n = np.ceil(np.log(1e6) / 0.1**2)
+        assert int(blocks.episodes.sum()) == 25 * np.ceil(n / 5)
 
 
 def test_exploration_by_hand():
     """Two of three actions are active; g = 0.8 on alpha-hat of the phase before, but not in the
     first phase. Tolerance: float64 rounding."""
     with x64():
-        state = some_state(0, 2)._replace(
+        state, constants = some_state(0, 2)
+        state = state._replace(
             active=jnp.broadcast_to(jnp.asarray([True, False, True]), (3, 3, 3)),
             committed=jnp.full((3, 3), 2, jnp.int32),
-            greedy_share=jnp.float64(0.8),
         )
-        first, second = (exploration(state._replace(phase=jnp.int32(r)))[1, 1] for r in (0, 1))
+        constants = constants._replace(greedy_share=jnp.float64(0.8))
+        phases = [state._replace(phase=jnp.int32(r)) for r in (0, 1)]
+        first, second = (exploration(phase, constants)[1, 1] for phase in phases)
         np.testing.assert_allclose(first, [0.5, 0, 0.5], atol=1e-15)
         np.testing.assert_allclose(second, [0.1, 0, 0.9], atol=1e-15)
-        ordered = state._replace(
-            uniform=jnp.float64(0.4),
+        ordered = constants.expref._replace(
+            uniform_share=jnp.float64(0.4),
             rank=jnp.broadcast_to(jnp.asarray([5, 9, 1], jnp.int32), (3, 3, 3)),
         )
-        first, second = (exploration(ordered._replace(phase=jnp.int32(r)))[1, 1] for r in (0, 1))
+        constants = constants._replace(expref=ordered)
+        first, second = (exploration(phase, constants)[1, 1] for phase in phases)
         np.testing.assert_allclose(first, [0.8, 0, 0.2], atol=1e-15)
         np.testing.assert_allclose(second, [0.16, 0, 0.84], atol=1e-15)
 
@@ -210,11 +217,16 @@ def test_what_is_repeated_is_active():
     """alpha-hat of a finished phase is in the sets of the next: 40 phases of made-up sums."""
     learner = expref_shared(preset="practical")
     random = np.random.default_rng(3)
-    step = jax.jit(lambda state, sums: _absorb(state, _next_block(state).episodes, sums))
+    first, constants = begun(learner, 3, 2, 3, 10**6)
+
+    @jax.jit
+    def step(state, sums):
+        return absorb(state, next_block(state, constants).episodes, sums, constants)
+
     for _ in range(10):
-        state = learner.blocks.init(Problem(3, 2, 3, jnp.float32(1e6)), learner.params)
+        state = first
         while int(state.phase) < 4 and int(state.stage) >= 0:
-            episodes = np.asarray(_next_block(state).episodes)
+            episodes = np.asarray(next_block(state, constants).episodes)
             state = step(state, jnp.asarray(episodes * random.random(episodes.shape), jnp.float32))
             kept = np.take_along_axis(
                 np.asarray(state.active)[:, 1:], np.asarray(state.committed)[:, 1:, None], -1
@@ -241,7 +253,7 @@ def test_it_finds_the_optimal_policy_on_a_long_run():
 
 
 def test_parameters_are_checked():
-    with pytest.raises(ValueError, match=r"ratio: 1; accepted: a finite number > 0 and <= 0.99"):
+    with pytest.raises(ValueError, match=r"ratio: 1; accepted: a number > 0 and < 1"):
         expref_shared(ratio=1)
     with pytest.raises(ValueError, match=r"num_phases: 2.5; accepted: whole numbers, 1\.\.32"):
         expref_shared(num_phases=2.5)
@@ -251,8 +263,8 @@ def test_parameters_are_checked():
         expref_shared(greedy_share=1.5)
     learner = expref_shared(preset="practical")
     learner.check(learner.params)
-    with pytest.raises(ValueError, match=r"threshold: -0.5; accepted: a finite number > 0"):
-        learner.check({**learner.params, "threshold": np.asarray([0.1, -0.5])})
+    with pytest.raises(ValueError, match=r"threshold: .*-0.5.*; accepted: a finite number > 0"):
+        learner.check({**learner.params, "threshold": np.float64(-0.5)})
 
 
 def test_both_engines_agree_in_law():

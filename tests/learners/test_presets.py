@@ -2,10 +2,11 @@
 
 import jax
 import numpy as np
+import pytest
 
 import jaxbandit as jb
 from jaxbandit.learner import make_constants
-from jaxbandit.learners.presets import CAPTIONS, DEFAULTS, PRESETS, schedule_params
+from jaxbandit.learners.presets import CAPTIONS, DEFAULTS, PRESETS, expref, schedule_params
 
 
 def test_theory_is_the_paper_and_given_values_come_first():
@@ -14,9 +15,13 @@ def test_theory_is_the_paper_and_given_values_come_first():
         np.testing.assert_array_equal(ours[key], value)
     for name, presets in PRESETS.items():
         for preset, values in presets.items():
-            params = jb.make_learner(name, preset=preset).params
+            shared = {"ordered": True} if name == "ordered-expref-shared" else {}
+            learner = "expref-shared" if shared else name
+            params = jb.make_learner(learner, preset=preset, **shared).params
             assert {key: float(params[key]) for key in values} == values
             assert list(params) == list(DEFAULTS[name])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'treshold'"):
+        expref(treshold=0.1)
     overruled = jb.make_learner("expref", preset="practical", threshold=0.1).params
     assert float(overruled["threshold"]) == 0.1
     assert float(overruled["first_epsilon"]) == 0.3

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import jaxbandit as jb
-from jaxbandit.learner import Problem
+from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learners.prophet_bandit import absorb, next_block, prophet_bandit
 from jaxbandit.xla.compat import x64
 
@@ -39,19 +39,20 @@ def test_an_optimal_policy_survives_the_worst_noise(seed):
     random = np.random.default_rng(seed)
     optimum = float(jb.optimal(mdp)[0])
     with x64():
-        problem = Problem(H, 1, A, jnp.float64(1e12), jnp.asarray(mdp.rank))
+        problem = Problem(H, 1, A, 10**12, jnp.asarray(mdp.rank))
         state = learner.blocks.init(problem, learner.params)
+        constants = make_constants(learner.blocks, problem, learner.params)
         for phase in range(6):
             eps = 0.5**phase
             for _ in range(H):
-                blocks = next_block(state)
+                blocks = next_block(state, constants)
                 totals = np.zeros(A)
                 for a in np.flatnonzero(np.asarray(blocks.episodes)):
                     policy = np.asarray(blocks.policy).copy()
                     policy[int(blocks.stage)] = np.asarray(blocks.rows[a])
                     noise = eps / 2 * random.choice([-1, 1])
                     totals[a] = (exact_value(mdp, policy) + noise) * float(blocks.episodes[a])
-                state = absorb(state, blocks.episodes, jnp.asarray(totals))
+                state = absorb(state, blocks.episodes, jnp.asarray(totals), constants)
             assert int(state.phase) == phase + 1
             chosen = np.asarray(state.committed)
             table = np.eye(A)[np.repeat(chosen[:, None], 2, axis=1)]
@@ -76,18 +77,22 @@ def test_a_block_by_hand():
     learner = prophet_bandit(threshold_scale=0.1)
     rank = jnp.tile(jnp.arange(2, dtype=jnp.int32), (2, 2, 1))
     with x64():
-        state = learner.blocks.init(Problem(2, 1, 2, jnp.exp(jnp.float64(9)), rank), learner.params)
-        blocks = next_block(state)
+        problem = Problem(2, 1, 2, 8103, rank)  # ln T is just below 9
+        state = learner.blocks.init(problem, learner.params)
+        constants = make_constants(learner.blocks, problem, learner.params)
+        blocks = next_block(state, constants)
         np.testing.assert_array_equal(blocks.episodes, [108, 108])
         assert int(blocks.stage) == 1
         assert np.asarray(blocks.policy[0, 1]).argmax() == 1
-        state = absorb(state, blocks.episodes, jnp.asarray([108 * 0.5, 108 * 0.39]))
+        sums = jnp.asarray([108 * 0.5, 108 * 0.39])
+        state = absorb(state, blocks.episodes, sums, constants)
         assert state.refined[1].tolist() == [True, False]  # 0.11 below, slack 0.1 * 1
-        state = absorb(state, jnp.asarray([108.0, 108]), jnp.asarray([108 * 0.4, 108 * 0.59]))
+        sums = jnp.asarray([108 * 0.4, 108 * 0.59])
+        state = absorb(state, jnp.asarray([108.0, 108]), sums, constants)
         assert state.active.tolist() == [[True, True], [True, False]]  # slack 0.1 * 2
         assert state.committed.tolist() == [1, 0]
         assert int(state.phase) == 1
-        blocks = next_block(state)
+        blocks = next_block(state, constants)
         np.testing.assert_array_equal(blocks.episodes, [432, 0])
 
 

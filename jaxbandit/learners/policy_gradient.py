@@ -27,6 +27,7 @@ from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.parameters import check_gradient
 from jaxbandit.types import Array
+from jaxbandit.xla.threefry import table_words, unit_float32
 
 if TYPE_CHECKING:  # optax is slow to import, and whoever passes an optimizer has imported it
     import optax
@@ -121,7 +122,10 @@ def act(state: PolicyGradientState, key: Array, constants: PolicyGradientConstan
     """A policy drawn from the distribution, int32 [H, k+1]; level 0 plays action 0."""
     del constants
     chex.assert_rank(state.logits, 3)
-    drawn = jax.random.categorical(key, state.logits, axis=-1).astype(jnp.int32)
+    # The largest of logits + Gumbel noise is a draw from their softmax; the words go by place, whatever the table's sizes.
+    share = unit_float32(table_words(key, state.logits.shape)) + jnp.float32(2.0**-24)
+    noisy = state.logits - jnp.log(-jnp.log(share))
+    drawn = jnp.argmax(noisy, axis=-1).astype(jnp.int32)
     return jnp.concatenate([jnp.zeros_like(drawn[:, :1]), drawn], axis=1)
 
 

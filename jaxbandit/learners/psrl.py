@@ -31,6 +31,7 @@ from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, plan
 from jaxbandit.learners.parameters import at_least_zero
 from jaxbandit.types import Array
+from jaxbandit.xla.threefry import table_words, unit_float32
 
 
 class PSRLState(NamedTuple):
@@ -107,15 +108,23 @@ def gamma(key: Array, shape: Array) -> Array:
     Marsaglia and Tsang's proposal is (nearly) normal in the cube root and rejected with probability
     below 0.05; shapes are raised by 1 and brought back by a power of a uniform.
     """
-    normals, coin, root = jax.random.split(key, 3)
+    first, second, coin, root = jax.random.split(key, 4)
     d = shape + 2 / 3
-    x = jax.random.normal(normals, (2, *shape.shape), jnp.float32)
+    x = jnp.stack([_normal(first, shape.shape), _normal(second, shape.shape)])
     cube = (1 + x / (3 * jnp.sqrt(d))[None]) ** 3
     good = cube > 0
     v = jnp.where(good, cube, 1)
     bound = 0.5 * x**2 + d[None] * (1 - v + jnp.log(v))
-    tiny = jnp.finfo(jnp.float32).tiny
-    u = jax.random.uniform(coin, shape.shape, jnp.float32, minval=tiny)
-    kept = jnp.where(good[0] & (jnp.log(u) < bound[0]), v[0], v[1])
-    lowered = jax.random.uniform(root, shape.shape, jnp.float32, minval=tiny) ** (1 / shape)
-    return jnp.maximum(d * kept * lowered, tiny)
+    kept = jnp.where(good[0] & (jnp.log(_uniform(coin, shape.shape)) < bound[0]), v[0], v[1])
+    lowered = _uniform(root, shape.shape) ** (1 / shape)
+    return jnp.maximum(d * kept * lowered, jnp.finfo(jnp.float32).tiny)
+
+
+def _uniform(key: Array, shape: tuple[int, ...]) -> Array:
+    """Uniform on (0, 1), by place: the same at the same place of a larger table."""
+    return unit_float32(table_words(key, shape)) + jnp.float32(2.0**-24)
+
+
+def _normal(key: Array, shape: tuple[int, ...]) -> Array:
+    """Standard normal, by place."""
+    return jnp.float32(2**0.5) * jax.lax.erf_inv(2 * _uniform(key, shape) - 1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import chex
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -16,6 +15,7 @@ from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.parameters import check_policy
 from jaxbandit.types import Array
+from jaxbandit.xla.threefry import table_words, unit_float32
 
 
 def uniform() -> Learner:
@@ -90,7 +90,9 @@ def _action_counts(problem: Problem, params: Any) -> np.ndarray:
 def _act_uniform(state: Any, key: Array, counts: Array) -> Array:
     del state
     chex.assert_rank(counts, 2)
-    return jax.random.randint(key, counts.shape, 0, counts, jnp.int32)
+    # By place, not by number: in a larger table the same states play the same actions.
+    share = unit_float32(table_words(key, counts.shape))
+    return (share * counts.astype(jnp.float32)).astype(jnp.int32)
 
 
 def _optimal_policy(problem: Problem, params: Any) -> np.ndarray:

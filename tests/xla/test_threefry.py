@@ -33,6 +33,15 @@ def test_published_vector():
     ]
 
 
+def test_words_of_a_table_go_by_place():
+    """All different, and the same in a table of other sizes."""
+    key = jax.random.key(8)
+    large = np.asarray(threefry.table_words(key, (5, 4, 3, 2)))
+    assert np.unique(large).size == large.size
+    np.testing.assert_array_equal(threefry.table_words(key, (3, 2, 3, 2)), large[:3, :2])
+    np.testing.assert_array_equal(threefry.table_words(key, (5, 4)), large[:, :, 0, 0])
+
+
 def test_fold_in_is_that_of_jax():
     ours = threefry.fold_in(threefry.key_words(KEYS), jnp.asarray(DATA))
     theirs = jax.random.key_data(jax.vmap(jax.random.fold_in)(KEYS, DATA))

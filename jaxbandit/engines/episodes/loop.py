@@ -32,6 +32,10 @@ from jaxbandit.xla.platforms import active
 from jaxbandit.xla.threefry import fold_in, threefry
 
 STRETCH = 32
+ACTIONS = 2**20
+"""The counter of the first word that draws an action; horizons are shorter."""
+COIN = 2**21
+"""The counter of the word that flips the coin of one-bit feedback."""
 
 
 class Lanes(NamedTuple):
@@ -131,14 +135,13 @@ def run_chunk(
     play_stretch = deterministic
     if form.randomised:
         play_stretch = all_randomised if active().straight else randomised
-    # One-bit feedback flips a coin after the episode: the last word is its.
-    num_words = sizes.horizon * (2 if form.randomised else 1) + (rules.feedback == "one-bit")
+    drawn = (sizes.horizon, form.randomised, rules.feedback == "one-bit")
 
     def stretch(j, carry):
         state, regrets = carry
         start = j * STRETCH
         times = first + start.astype(jnp.uint32) + jnp.arange(STRETCH, dtype=jnp.uint32)
-        words = _stretch_words(num_words)(public, times).reshape(STRETCH, -1)
+        words = _stretch_words(*drawn)(public, times).reshape(STRETCH, -1)
         state, new = play_stretch(state, times, words, jnp.minimum(count - start, STRETCH))
         return state, jax.lax.dynamic_update_slice(regrets, new, (start, jnp.int32(0)))
 
@@ -186,17 +189,27 @@ def episode_keys(private: jax.Array, episode: Array) -> jax.Array:
 
 
 @cache
-def _stretch_words(count: int):
+def _stretch_words(horizon: int, actions: bool, coin: bool):
     """`episode_words` as a kernel of its own: made where they are read, XLA would make them one by one."""
-    return separate(lambda key, times: episode_words(key, times, count))
+    return separate(lambda key, times: episode_words(key, times, horizon, actions, coin))
 
 
-def episode_words(key: tuple[Array, Array], times: Array, count: int) -> jax.Array:
-    """Random words uint32 [episodes, count, W]: word c of episode t is threefry(key, (t, c)), whatever the chunk.
+def episode_words(
+    key: tuple[Array, Array], times: Array, horizon: int, actions: bool = False, coin: bool = False
+) -> jax.Array:
+    """Random words uint32 [episodes, words, W]: word c of episode t is threefry(key, (t, c)), whatever the chunk.
 
+    The outcome of stage i takes c = i. If there are ``actions`` to draw, that of stage i takes c = `ACTIONS` + i, and if a
+    ``coin`` is flipped after the episode (one-bit feedback), it takes c = `COIN`: no word depends on H.
     Only the first word of every block is used: XLA would compute the block again for the second.
     """
+    count = horizon * (2 if actions else 1) + coin
     shape = (times.size, count, *key[0].shape)
-    counter = jnp.broadcast_to(jnp.arange(count, dtype=jnp.uint32)[None, :, None], shape)
+    place = jax.lax.broadcasted_iota(jnp.uint32, shape, 1)
+    counter = place
+    if actions:
+        counter = jnp.where(place < horizon, place, place + jnp.uint32(ACTIONS - horizon))
+    if coin:
+        counter = jnp.where(place == count - 1, jnp.uint32(COIN), counter)
     time = jnp.broadcast_to(times[:, None, None], shape)
     return threefry((key[0][None, None], key[1][None, None]), (time, counter))[0]

@@ -67,6 +67,19 @@ def test_words_of_an_episode_do_not_depend_on_the_stretch():
     np.testing.assert_array_equal(loop.episode_words(key, times, 3), whole[:, :3])
 
 
+def test_words_of_an_episode_do_not_depend_on_the_horizon():
+    """Outcomes, actions and the coin have counters of their own, so that longer episodes only have more of them."""
+    key = key_words(jax.random.split(jax.random.key(0), 2))
+    times = jnp.arange(5, dtype=jnp.uint32)
+    short, long = (np.asarray(loop.episode_words(key, times, H, True, True)) for H in (3, 7))
+    assert np.unique(long).size == long.size
+    outcomes, actions, coin = np.split(long, [7, 14], axis=1)
+    np.testing.assert_array_equal(np.split(short, [3, 6], axis=1)[0], outcomes[:, :3])
+    np.testing.assert_array_equal(np.split(short, [3, 6], axis=1)[1], actions[:, :3])
+    np.testing.assert_array_equal(np.split(short, [3, 6], axis=1)[2], coin)
+    np.testing.assert_array_equal(loop.episode_words(key, times, 7), outcomes)
+
+
 def test_keys_of_learners_are_those_of_jax():
     keys = jax.random.split(jax.random.key(3), 4)
     found = loop.episode_keys(loop.learner_keys(key_words(keys)), jnp.uint32(9))

@@ -1,9 +1,11 @@
 """Results on disk: netCDF, compressed, written atomically, never overwritten unless told.
 
 The files open with anything that reads netCDF-4 / HDF5. All attributes of the Dataset (the
-configuration as JSON, versions, date) travel with it, and so does a checksum of everything that
-`load` gives back: data, coordinates, types, names and attributes. A file in which any of it has
-changed is refused, and so is one that would make HDF5 read other files or more than it can hold.
+configuration as JSON, versions, date) travel with it, and so do two checksums: of all bytes, behind
+the end of HDF5's part, which is checked before HDF5 reads any of them (damage can make it end the
+process); and of everything that `load` gives back, which survives a program that packs the file
+anew. A file in which anything has changed is refused, and so is one that would make HDF5 read
+other files or more than it can hold.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 SUFFIX = ".nc"
 CHECKSUM = "jaxbandit_checksum"
 """The attribute of the file that holds the checksum; `load` takes it off again."""
+SEAL = b"\njaxbandit bytes sha256:"
+"""What the checksum of all bytes before it begins with; 64 digits and a line's end follow."""
 MOST_INFLATION = 1100
 """Bytes of data per byte of file: zlib cannot compress more than 1032 to 1."""
 FILTERS = {1, 2, 3}
@@ -89,7 +93,24 @@ def _encode(dataset: xarray.Dataset) -> bytes:
     value = checksum(_read(memory))
     with h5py.File(memory, "r+") as file:
         file.attrs[CHECKSUM] = value
-    return memory.getvalue()
+    return sealed(memory.getvalue())
+
+
+def sealed(content: bytes) -> bytes:
+    """A file's content with the checksum of its bytes; HDF5 does not look behind its end.
+
+    Example:
+        >>> len(sealed(b"content")) - len(b"content")
+        89
+    """
+    return content + SEAL + hashlib.sha256(content).hexdigest().encode() + b"\n"
+
+
+def _seal_broken(path: Path) -> bool:
+    """Whether bytes have changed; not where there is no seal, which other programs do not write."""
+    content = path.read_bytes()
+    inner = content[: -len(sealed(b""))]
+    return SEAL in content[len(inner) :] and content != sealed(inner)
 
 
 def load(path: str | os.PathLike[str]) -> xarray.Dataset:
@@ -103,8 +124,9 @@ def load(path: str | os.PathLike[str]) -> xarray.Dataset:
     path = _path(path)
     if not path.exists():
         raise FileNotFoundError(f"path: {path} does not exist; {WRITTEN_BY}")
-    with open(path, "rb"):
-        pass  # what the system forbids is its own error
+    damaged = f"path: {path} is damaged, or was changed after it was written"
+    if _seal_broken(path):  # what the system forbids to read is its own error
+        raise ValueError(f"{damaged} (the checksum of its bytes does not match); {WRITTEN_BY}")
     try:
         dataset = _read(path)
     except Exception as error:  # HDF5 answers damage with errors of many kinds
@@ -120,10 +142,7 @@ def load(path: str | os.PathLike[str]) -> xarray.Dataset:
             stacklevel=2,
         )
     elif noted != checksum(dataset):
-        raise ValueError(
-            f"path: {path} is damaged, or was changed after it was written "
-            f"(its checksum does not match); {WRITTEN_BY}"
-        )
+        raise ValueError(f"{damaged} (its checksum does not match); {WRITTEN_BY}")
     return index_parameters(dataset)
 
 

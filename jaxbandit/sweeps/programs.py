@@ -9,40 +9,38 @@ identified makes the program unlike any other, itself included: it is not contin
 
 from __future__ import annotations
 
-import ast
 import contextvars
+import dataclasses
+import enum
 import functools
 import hashlib
-import importlib.metadata
-import inspect
-import sys
-import sysconfig
-import textwrap
-import tokenize
 import types
 import uuid
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
 from jaxbandit.learner import Learner
-
-PACKAGE = __name__.split(".")[0]
-_PLAIN = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis))
-_MEMBERS = (types.FunctionType, property, staticmethod, classmethod, *_PLAIN)
-_INSTALLED = {"site-packages", "dist-packages"}
-_LIBRARIES = tuple(
-    str(Path(path).resolve())
-    for path in {
-        sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
+from jaxbandit.sweeps.sources import (
+    PACKAGE,
+    imports_in,
+    is_library,
+    names_in,
+    source_of,
+    version_of,
 )
+
+_PLAIN = {str, bytes, int, float, complex, bool, type(None), type(Ellipsis)}
+_BUILTIN = {tuple, list, dict, set, frozenset, types.MappingProxyType}
+_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+_DYNAMIC = {"getattr", "globals", "vars", "eval", "exec", "__import__", "import_module", "__dict__"}
+"""A function that names one of these may reach anything in the modules that it names."""
+_WRITTEN_BY_PYTHON = {"_fields", "_make", "_replace", "_asdict", "_abc_impl"}
+"""Members of named tuples and abstract classes that say nothing of their own."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,8 @@ def program_of(thing: Any) -> Program:
         False
     """
     walk = _Walk()
-    root = walk.describe(thing.rules if isinstance(thing, Learner) else thing)
+    # by its fields: how a learner is printed is no part of it
+    root = walk.describe(thing.rules._asdict() if isinstance(thing, Learner) else thing)
     parts = {name: _hash(value) for name, value in walk.parts.items()} | {
         "the learner": _hash(root)
     }
@@ -88,16 +87,19 @@ class _Walk:
         self.parts: dict[str, Any] = {}
         self._names: dict[int, str] = {}
         self._kept: list[Any] = []  # so that no address is used twice
+        self._modules: set[Any] = set()
 
     def describe(self, thing: Any) -> Any:  # noqa: PLR0911  (one case per kind of value)
-        if isinstance(thing, _PLAIN):
+        if type(thing) in _PLAIN:
             return thing
         if isinstance(thing, np.dtype | types.GenericAlias):
             return str(thing)
         if isinstance(thing, types.ModuleType):  # before arrays: jax.numpy has a dtype and a shape
-            return ("module", thing.__name__, _version(thing.__name__))
-        if hasattr(thing, "dtype") and hasattr(thing, "shape") and not isinstance(thing, type):
-            if jax.dtypes.issubdtype(thing.dtype, jax.dtypes.prng_key):
+            return self._module(thing, None)
+        if isinstance(thing, np.ndarray | np.generic | jax.Array):
+            if isinstance(thing, jax.Array) and jax.dtypes.issubdtype(
+                thing.dtype, jax.dtypes.prng_key
+            ):
                 return ("key", self.describe(jax.random.key_data(thing)))
             array = np.asarray(thing)
             if array.dtype.hasobject:  # its bytes are addresses
@@ -105,28 +107,67 @@ class _Walk:
             return (array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).hexdigest())
         if id(thing) in self._names:
             return ("part", self._names[id(thing)])
-        if isinstance(thing, Mapping):
-            return [(self.describe(key), self.describe(value)) for key, value in thing.items()]
-        if isinstance(thing, tuple | list):
-            return (type(thing).__qualname__, [self.describe(item) for item in thing])
-        if isinstance(thing, set | frozenset):
-            return sorted((self.describe(item) for item in thing), key=repr)
+        if isinstance(thing, enum.Enum):
+            return ("member", self.describe(type(thing)), thing.name)
+        if type(thing) in _BUILTIN:
+            return self._items(thing)
         if isinstance(thing, functools.partial):
             return [self.describe(part) for part in (thing.func, thing.args, thing.keywords)]
         if isinstance(thing, types.MethodType):
             return ("method", self.describe(thing.__self__), self.describe(thing.__func__))
         if isinstance(thing, contextvars.ContextVar):
             return ("variable", thing.name, self.describe(_held(thing)))
-        if isinstance(thing, types.BuiltinFunctionType | np.ufunc):
-            return ("library", getattr(thing, "__module__", None), thing.__name__)
-        wrapped = getattr(thing, "__wrapped__", None)
-        if wrapped is not None and not isinstance(thing, types.FunctionType):
-            return ("wrapped", self.describe(wrapped))  # jit, lru_cache
+        if isinstance(thing, np.ufunc):
+            return ("library", thing.__name__)
+        if isinstance(thing, types.BuiltinFunctionType):
+            of = getattr(thing, "__self__", None)  # {...}.get has its dictionary
+            own = None if isinstance(of, types.ModuleType) else self.describe(of)
+            return ("library", thing.__module__, thing.__name__, own)
         if isinstance(thing, types.FunctionType):
             return self._part(thing, self._function)
         if isinstance(thing, type):
             return self._part(thing, self._class)
+        if type(thing).__module__.split(".")[0] in ("jaxlib", "functools"):  # jit, lru_cache
+            wrapped = getattr(thing, "__wrapped__", None)
+            if wrapped is not None:
+                return ("wrapped", self.describe(wrapped))
         return self._object(thing)
+
+    def _items(self, thing: Any) -> Any:
+        """What a container holds."""
+        if isinstance(thing, Mapping):
+            return [(self.describe(key), self.describe(value)) for key, value in thing.items()]
+        if isinstance(thing, set | frozenset):
+            return sorted((self.describe(item) for item in thing), key=repr)
+        return (type(thing).__qualname__, [self.describe(item) for item in thing])
+
+    def _module(self, module: types.ModuleType, names: set[str] | None) -> Any:
+        """What is reached through a module by these names; by None, everything in it."""
+        name = module.__name__
+        whole = names is None or not names.isdisjoint(_DYNAMIC)
+        if is_library(name, getattr(module, "__file__", None)) or (
+            whole and name.split(".")[0] == PACKAGE
+        ):
+            return ("module", name, version_of(name))
+        key = ("module", name, None if whole else tuple(sorted(names or ())))
+        if key in self._modules:
+            return key
+        self._modules.add(key)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names that a module is about to drop
+            wanted = (
+                sorted(n for n in vars(module) if n[:2] != "__") if whole else sorted(names or ())
+            )
+            reached = [
+                (other, getattr(module, other)) for other in wanted if hasattr(module, other)
+            ]
+        return (name, [(other, self._through(x, names)) for other, x in reached])
+
+    def _through(self, value: Any, names: set[str] | None) -> Any:
+        """A value that a function names; a module among them only as far as its names reach."""
+        if isinstance(value, types.ModuleType):
+            return self._module(value, names)
+        return self.describe(value)
 
     def _part(self, thing: Any, content: Any) -> Any:
         name = f"{thing.__module__}.{thing.__qualname__}"
@@ -141,60 +182,98 @@ class _Walk:
     def _function(self, function: types.FunctionType) -> Any:
         closed = [self.describe(_content(cell)) for cell in function.__closure__ or ()]
         given = [self.describe(x) for x in (function.__defaults__, function.__kwdefaults__)]
-        if _is_library(function.__module__, function.__code__.co_filename):
-            return ("library", _version(function.__module__), closed, given)
-        if str(function.__module__).startswith(
-            "namedtuple_"
-        ):  # written by Python, without a source
+        if is_library(function.__module__, function.__code__.co_filename):
+            return ("library", version_of(function.__module__), closed, given)
+        if _is_generated(function):  # written by Python, from what the class says
             return ("fields", function.__code__.co_varnames, given)
-        return (_source(function), closed, given, self._named(function))
+        own = [(k, self.describe(v)) for k, v in sorted(vars(function).items()) if k[:2] != "__"]
+        return (source_of(function), closed, given, own, self._named(function))
 
     def _named(self, function: types.FunctionType) -> list[Any]:
-        """The globals that a function names, and what it reaches through modules among them."""
-        found = []
-        names = sorted(_names_in(function.__code__))
-        for name in names:
-            if name not in function.__globals__:
-                continue
-            value = function.__globals__[name]
-            if isinstance(value, types.ModuleType) and not _is_library(value.__name__, None):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of names that a module is about to drop
-                    reached = [
-                        (other, getattr(value, other)) for other in names if hasattr(value, other)
-                    ]
-                found.append((name, [(other, self.describe(x)) for other, x in reached]))
-            else:
-                found.append((name, self.describe(value)))
-        return found
+        """The globals that a function names, what it imports, and what it reaches through modules among them."""
+        names = names_in(function.__code__)
+        here = [n for n in sorted(names) if n in function.__globals__]
+        if not names.isdisjoint({"globals", "eval", "exec"}):
+            here = sorted(n for n in function.__globals__ if n[:2] != "__")
+        found = [(n, function.__globals__[n]) for n in here] + imports_in(function)
+        return [(name, self._through(value, names)) for name, value in found]
 
     def _class(self, thing: type) -> Any:
-        if _is_library(thing.__module__, None):
-            return ("library", _version(thing.__module__))
-        members = {
-            name: value
-            for name, value in vars(thing).items()
-            if isinstance(value, _MEMBERS)
-            and name not in ("__module__", "__doc__", "__qualname__", "__firstlineno__")
-        }
-        described = []
-        for name, value in sorted(members.items()):
-            inner = getattr(value, "fget", None) or getattr(value, "__func__", None) or value
-            described.append((name, self.describe(inner)))
+        if is_library(thing.__module__):
+            return ("library", version_of(thing.__module__))
+        if issubclass(thing, enum.Enum):
+            members = {name: each.value for name, each in thing.__members__.items()}
+            members |= {k: v for k, v in vars(thing).items() if isinstance(v, types.FunctionType)}
+        else:
+            members = {k: v for k, v in vars(thing).items() if _says_something(k, v)}
+        described = [(name, self._member(value)) for name, value in sorted(members.items())]
+        if dataclasses.is_dataclass(thing):
+            for field in dataclasses.fields(thing):
+                default = [self.describe(x) for x in (field.default, field.default_factory)]
+                described.append((field.name, default))
         return ("class", [self.describe(base) for base in thing.__bases__], described)
+
+    def _member(self, value: Any) -> Any:
+        """A member of a class; properties, class methods and the like by the functions in them."""
+        for name in ("fget", "__func__", "func"):
+            inner = getattr(value, name, None)
+            if inner is not None and is_library(type(value).__module__):
+                more = [getattr(value, each, None) for each in ("args", "keywords")]
+                return [self.describe(part) for part in (inner, *more)]
+        return self.describe(value)
 
     def _object(self, thing: Any) -> Any:
         kind = self.describe(type(thing))
         self._names[id(thing)] = f"object {len(self._names)}"
         self._kept.append(thing)
-        slots = [name for base in type(thing).__mro__ for name in getattr(base, "__slots__", ())]
+        slots = [name for base in type(thing).__mro__ for name in _slots(base)]
         held = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
         held |= getattr(thing, "__dict__", {})
-        if held:
-            return (kind, [(name, self.describe(value)) for name, value in sorted(held.items())])
-        text = repr(thing)
-        # Neither content nor a stable text: nobody can say whether it is the same next time.
-        return (kind, uuid.uuid4().hex if " at 0x" in text else text)
+        # `functools.update_wrapper` leaves texts of what is wrapped
+        held = {k: v for k, v in held.items() if k[:2] != "__" or k == "__wrapped__"}
+        inside: Any = None
+        if isinstance(thing, Mapping | tuple | list | set | frozenset):
+            inside = self._items(thing)
+        elif isinstance(thing, str | bytes | int | float | complex):
+            inside = repr(next(b for b in type(thing).__mro__ if b in _PLAIN)(thing))
+        elif not held:
+            inside = self._reduced(thing)
+        return (kind, [(k, self.describe(held[k])) for k in sorted(held)], inside)
+
+    def _reduced(self, thing: Any) -> Any:
+        """The content of an object without attributes, as it would be copied."""
+        if type(thing) is object:
+            return ()
+        try:
+            made, arguments, *rest = thing.__reduce_ex__(2)
+        except Exception:
+            text = repr(thing)
+            # Neither content nor a stable text: nobody can say whether it is the same next time.
+            return uuid.uuid4().hex if " at 0x" in text else text
+        listed = [list(x) if hasattr(x, "__next__") else x for x in rest]
+        return [self.describe(part) for part in (made, arguments, *listed)]
+
+
+def _slots(base: type) -> tuple[str, ...]:
+    named = vars(base).get("__slots__", ())
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def _is_generated(function: types.FunctionType) -> bool:
+    """Whether the standard library wrote the text of a function: methods of named tuples and data classes."""
+    module = str(function.__module__)
+    return module.startswith("namedtuple_") or function.__code__.co_filename == "<string>"
+
+
+def _says_something(name: str, value: Any) -> bool:
+    """Whether a member of a class was written by its author; Python adds some, others in every version."""
+    if isinstance(value, _DESCRIPTORS) or type(value).__name__ == "_tuplegetter":
+        return False
+    inner = getattr(value, "__func__", value)
+    if isinstance(inner, types.FunctionType):
+        written = not _is_generated(inner) and not is_library(None, inner.__code__.co_filename)
+        return written and name != "__annotate__"
+    return name not in _WRITTEN_BY_PYTHON and name[:2] != "__"
 
 
 def _content(cell: Any) -> Any:
@@ -209,78 +288,3 @@ def _held(variable: contextvars.ContextVar[Any]) -> Any:
         return variable.get()
     except LookupError:  # not set, and no default
         return None
-
-
-def _names_in(code: types.CodeType) -> set[str]:
-    inner = (const for const in code.co_consts if isinstance(const, types.CodeType))
-    return set(code.co_names).union(*(_names_in(each) for each in inner))
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_library(module: str | None, file: str | None) -> bool:
-    """Whether something is installed and so known by its version; this package itself is looked into."""
-    top = (module or "").split(".")[0]
-    if top == PACKAGE:
-        return (module or "").startswith(
-            f"{PACKAGE}.xla"
-        )  # how programs are compiled, not what they do
-    if top in sys.stdlib_module_names:
-        return True
-    if file is None:
-        file = getattr(sys.modules.get(module or ""), "__file__", None)
-    if file is None:
-        return False
-    path = Path(file).resolve()
-    # The folders of this interpreter's environment, and of those that it builds upon.
-    return str(path).startswith(_LIBRARIES) or not _INSTALLED.isdisjoint(path.parts)
-
-
-@functools.lru_cache(maxsize=1024)
-def _version(module: str | None) -> str:
-    top = (module or "").split(".")[0]
-    try:
-        return importlib.metadata.version(top)
-    except importlib.metadata.PackageNotFoundError:
-        return f"python {sys.version_info.major}" if top in sys.stdlib_module_names else "unknown"
-
-
-def _source(function: types.FunctionType) -> Any:
-    """The function's syntax tree, or its instructions where there is no source (typed at a prompt)."""
-    try:
-        text = textwrap.dedent(inspect.getsource(function))
-        tree = ast.parse(text)
-    except (OSError, TypeError, SyntaxError, ValueError, tokenize.TokenError):
-        return ("code", sys.version_info[:2], _instructions(function.__code__))
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and _is_docstring(node, body[0]):
-            del body[0]
-    return _syntax(tree)
-
-
-def _syntax(node: Any) -> Any:
-    """A syntax tree as plain data. Text would not do: versions of Python write the same f-string differently."""
-    if isinstance(node, list):
-        return [_syntax(each) for each in node]
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    # Versions add fields, which are empty in older code.
-    fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
-    return (
-        type(node).__name__,
-        [(name, _syntax(value)) for name, value in sorted(fields, key=itemgetter(0))],
-    )
-
-
-def _is_docstring(node: ast.AST, first: ast.stmt) -> bool:
-    holders = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
-    constant = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return isinstance(node, holders) and constant and isinstance(first.value.value, str)  # type: ignore[attr-defined]
-
-
-def _instructions(code: types.CodeType) -> Any:
-    consts = [
-        _instructions(const) if isinstance(const, types.CodeType) else repr(const)
-        for const in code.co_consts
-    ]
-    return (code.co_code, code.co_names, code.co_varnames, consts)

@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 
 import jax
 import numpy as np
@@ -155,7 +156,7 @@ def test_values_are_compared_by_their_content(one, other):
 
 
 def test_an_unidentifiable_object_is_like_no_other():
-    learner = with_constant(object())
+    learner = with_constant(threading.Lock())
     assert program_of(learner).digest != program_of(learner).digest
 
 
@@ -271,7 +272,9 @@ def test_a_checkpoint_never_answers_for_an_edited_helper(tmp_path):
 
 
 def test_what_cannot_be_identified_is_not_continued(tmp_path):
-    learner = load(tmp_path / "one", edited(RUNNABLE, ("STRANGE = None", "STRANGE = object()")))
+    learner = load(
+        tmp_path / "one", edited(RUNNABLE, ("STRANGE = None", "STRANGE = (x for x in ())"))
+    )
     run(learner, tmp_path / "run")
     with pytest.warns(UserWarning, match="its runs are made anew"):
         run(learner, tmp_path / "run")

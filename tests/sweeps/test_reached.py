@@ -1,0 +1,477 @@
+"""Ways in which a learner reaches a number, as users write them: wherever the number is edited, the program is another.
+
+Modules are written with the number 1 or 2 in place of `@`; the learner is `f` of the module `k`.
+"""
+
+import importlib
+import sys
+
+import pytest
+
+from jaxbandit.sweeps.programs import program_of
+
+REACHED = {
+    "kwdefault": {
+        "k": ("def f(a, *, c=#V#):\n    return a + c\n"),
+    },
+    "method": {
+        "k": (
+            "class T:\n"
+            "    def g(self, a):\n"
+            "        return a + #V#\n"
+            "t = T()\n"
+            "def f(a):\n"
+            "    return t.g(a)\n"
+        ),
+    },
+    "classmethod": {
+        "k": (
+            "class T:\n"
+            "    @classmethod\n"
+            "    def g(cls, a):\n"
+            "        return a + #V#\n"
+            "def f(a):\n"
+            "    return T.g(a)\n"
+        ),
+    },
+    "class constant": {
+        "k": ("class T:\n    c = #V#\ndef f(a):\n    return a + T.c\n"),
+    },
+    "class tuple": {
+        "k": ("class T:\n    c = (#V#, 0)\ndef f(a):\n    return a + T.c[0]\n"),
+    },
+    "class array": {
+        "k": (
+            "import numpy as np\n"
+            "class T:\n"
+            "    c = np.array([#V#], np.int32)\n"
+            "def f(a):\n"
+            "    return a + T.c[0]\n"
+        ),
+    },
+    "class jitted": {
+        "k": (
+            "import jax\n"
+            "class T:\n"
+            "    g = staticmethod(jax.jit(lambda a: a + #V#))\n"
+            "    h = jax.jit(lambda a: a + #V#)\n"
+            "def f(a):\n"
+            "    return T.h(a)\n"
+        ),
+    },
+    "partial": {
+        "k": (
+            "import functools\n"
+            "def g(c, a):\n"
+            "    return a + c\n"
+            "f0 = functools.partial(g, #V#)\n"
+            "def f(a):\n"
+            "    return f0(a)\n"
+        ),
+    },
+    "partialmethod": {
+        "k": (
+            "import functools\n"
+            "class T:\n"
+            "    def g(self, c, a):\n"
+            "        return a + c\n"
+            "    h = functools.partialmethod(g, #V#)\n"
+            "def f(a):\n"
+            "    return T().h(a)\n"
+        ),
+    },
+    "lambda": {
+        "k": ("g = lambda a: a + #V#\ndef f(a):\n    return g(a)\n"),
+    },
+    "lambda in a dict": {
+        "k": ("G = {\n  'x': lambda a: a + #V#,\n  'y': 3,\n}\ndef f(a):\n    return G['x'](a)\n"),
+    },
+    "numpy array": {
+        "k": (
+            "import numpy as np\n"
+            "C = np.full(5000, 0, np.int32); C[2500] = #V#\n"
+            "def f(a):\n"
+            "    return a + C[2500]\n"
+        ),
+    },
+    "import inside": {
+        "k": ("def f(a):\n    import k_near\n    return k_near.g(a)\n"),
+        "k_near": ("def g(a):\n    return a + #V#\n"),
+    },
+    "from-import inside": {
+        "k": ("def f(a):\n    from k_near import g as h\n    return h(a)\n"),
+        "k_near": ("def g(a):\n    return a + #V#\n"),
+    },
+    "from-import constant inside": {
+        "k": ("def f(a):\n    from k_near import C\n    return a + C\n"),
+        "k_near": ("C = #V#\n"),
+    },
+    "import inside a package": {
+        "k": ("def f(a):\n    import kp.sub\n    return kp.sub.g(a)\n"),
+        "kp/__init__": (""),
+        "kp/sub": ("def g(a):\n    return a + #V#\n"),
+    },
+    "relative import inside": {
+        "k": ("import kp.sub\ndef f(a):\n    return kp.sub.g(a)\n"),
+        "kp/__init__": (""),
+        "kp/sub": ("def g(a):\n    from . import deep\n    return deep.h(a)\n"),
+        "kp/deep": ("def h(a):\n    return a + #V#\n"),
+    },
+    "decorator": {
+        "k": (
+            "import functools\n"
+            "def deco(g):\n"
+            "    @functools.wraps(g)\n"
+            "    def inner(a):\n"
+            "        return g(a) + #V#\n"
+            "    return inner\n"
+            "@deco\n"
+            "def f(a):\n"
+            "    return a\n"
+        ),
+    },
+    "decorator without wraps": {
+        "k": (
+            "def deco(g):\n"
+            "    def inner(a):\n"
+            "        return g(a) + #V#\n"
+            "    return inner\n"
+            "@deco\n"
+            "def f(a):\n"
+            "    return a\n"
+        ),
+    },
+    "decorator argument": {
+        "k": (
+            "import functools\n"
+            "def deco(c):\n"
+            "    def d(g):\n"
+            "        @functools.wraps(g)\n"
+            "        def inner(a):\n"
+            "            return g(a) + c\n"
+            "        return inner\n"
+            "    return d\n"
+            "N = #V#\n"
+            "@deco(N)\n"
+            "def f(a):\n"
+            "    return a\n"
+        ),
+    },
+    "class decorator": {
+        "k": (
+            "import functools\n"
+            "class Deco:\n"
+            "    def __init__(self, g):\n"
+            "        functools.update_wrapper(self, g)\n"
+            "        self.g = g\n"
+            "    def __call__(self, a):\n"
+            "        return self.g(a) + #V#\n"
+            "@Deco\n"
+            "def g(a):\n"
+            "    return a\n"
+            "def f(a):\n"
+            "    return g(a)\n"
+        ),
+    },
+    "dataclass field": {
+        "k": (
+            "import dataclasses\n"
+            "@dataclasses.dataclass\n"
+            "class D:\n"
+            "    c: int = #V#\n"
+            "d = D()\n"
+            "def f(a):\n"
+            "    return a + d.c\n"
+        ),
+    },
+    "dataclass default inside": {
+        "k": (
+            "import dataclasses\n"
+            "@dataclasses.dataclass\n"
+            "class D:\n"
+            "    c: int = #V#\n"
+            "def f(a):\n"
+            "    return a + D().c\n"
+        ),
+    },
+    "dataclass factory": {
+        "k": (
+            "import dataclasses\n"
+            "@dataclasses.dataclass\n"
+            "class D:\n"
+            "    c: list = dataclasses.field(default_factory=lambda: [#V#])\n"
+            "def f(a):\n"
+            "    return a + D().c[0]\n"
+        ),
+    },
+    "two modules away": {
+        "k": ("import k_near\ndef f(a):\n    return k_near.g(a)\n"),
+        "k_near": ("import k_far\ndef g(a):\n    return k_far.h(a)\n"),
+        "k_far": ("def h(a):\n    return a + #V#\n"),
+    },
+    "two modules away, from": {
+        "k": ("from k_near import g\ndef f(a):\n    return g(a)\n"),
+        "k_near": ("from k_far import h\ndef g(a):\n    return h(a)\n"),
+        "k_far": ("C = #V#\ndef h(a):\n    return a + C\n"),
+    },
+    "package attribute chain": {
+        "k": ("import kp.sub\ndef f(a):\n    return kp.sub.g(a)\n"),
+        "kp/__init__": (""),
+        "kp/sub": ("def g(a):\n    return a + #V#\n"),
+    },
+    "jitted helper": {
+        "k": ("import jax\n@jax.jit\ndef g(a):\n    return a + #V#\ndef f(a):\n    return g(a)\n"),
+    },
+    "jitted with static": {
+        "k": (
+            "import functools, jax\n"
+            "@functools.partial(jax.jit, static_argnames='c')\n"
+            "def g(a, c=#V#):\n"
+            "    return a + c\n"
+            "def f(a):\n"
+            "    return g(a)\n"
+        ),
+    },
+    "vmapped helper": {
+        "k": ("import jax\ng = jax.vmap(lambda a: a + #V#)\ndef f(a):\n    return g(a)\n"),
+    },
+    "custom_jvp": {
+        "k": (
+            "import jax\n"
+            "@jax.custom_jvp\n"
+            "def g(x):\n"
+            "    return x\n"
+            "g.defjvp(lambda p, t: (p[0], t[0] * #V#))\n"
+            "def f(a):\n"
+            "    return a + jax.grad(g)(1.0).astype('int32')\n"
+        ),
+    },
+    "schedule object": {
+        "k": (
+            "class S:\n"
+            "    def __init__(self, r): self.r = r\n"
+            "    def __call__(self, t): return self.r\n"
+            "s = S(#V#)\n"
+            "def f(a):\n"
+            "    return a + s(3)\n"
+        ),
+    },
+    "schedule namedtuple method": {
+        "k": (
+            "from typing import NamedTuple\n"
+            "class S(NamedTuple):\n"
+            "    r: int\n"
+            "    def at(self, t):\n"
+            "        return self.r * #V#\n"
+            "s = S(1)\n"
+            "def f(a):\n"
+            "    return a + s.at(3)\n"
+        ),
+    },
+    "list subclass method": {
+        "k": (
+            "class L(list):\n"
+            "    def at(self):\n"
+            "        return #V#\n"
+            "s = L()\n"
+            "def f(a):\n"
+            "    return a + s.at()\n"
+        ),
+    },
+    "dict subclass method": {
+        "k": (
+            "class L(dict):\n"
+            "    def at(self):\n"
+            "        return #V#\n"
+            "s = L()\n"
+            "def f(a):\n"
+            "    return a + s.at()\n"
+        ),
+    },
+    "int subclass method": {
+        "k": (
+            "class L(int):\n"
+            "    def at(self):\n"
+            "        return self * #V#\n"
+            "s = L(1)\n"
+            "def f(a):\n"
+            "    return a + s.at()\n"
+        ),
+    },
+    "enum": {
+        "k": (
+            "import enum\nclass L(enum.Enum):\n    A = #V#\ndef f(a):\n    return a + L.A.value\n"
+        ),
+    },
+    "intenum": {
+        "k": (
+            "import enum\nclass L(enum.IntEnum):\n    A = #V#\ndef f(a):\n    return a + int(L.A)\n"
+        ),
+    },
+    "enum, dynamic": {
+        "k": (
+            "import enum\n"
+            "class L(enum.IntEnum):\n"
+            "    A = #V#\n"
+            "    B = 7\n"
+            "def f(a):\n"
+            "    return a + min(int(x) for x in L)\n"
+        ),
+    },
+    "function attribute": {
+        "k": ("def g(a):\n    return a + g.c\ng.c = #V#\ndef f(a):\n    return g(a)\n"),
+    },
+    "bound builtin": {
+        "k": ("look = {'x': #V#}.get\ndef f(a):\n    return a + look('x')\n"),
+    },
+    "deque": {
+        "k": (
+            "import collections\n"
+            "import numpy as np\n"
+            "C = np.zeros(2000, np.int32); C[1000] = #V#\n"
+            "d = collections.deque([C])\n"
+            "def f(a):\n"
+            "    return a + d[0][1000]\n"
+        ),
+    },
+    "itemgetter": {
+        "k": (
+            "import operator\n"
+            "g = operator.itemgetter(#V# - 1)\n"
+            "def f(a):\n"
+            "    return a + g([1, 2])\n"
+        ),
+    },
+    "shadowed stdlib name": {
+        "k": ("import queue\ndef f(a):\n    return queue.g(a)\n"),
+        "queue": ("def g(a):\n    return a + #V#\n"),
+    },
+    "property": {
+        "k": (
+            "class T:\n"
+            "    @property\n"
+            "    def c(self):\n"
+            "        return #V#\n"
+            "t = T()\n"
+            "def f(a):\n"
+            "    return a + t.c\n"
+        ),
+    },
+    "cached_property": {
+        "k": (
+            "import functools\n"
+            "class T:\n"
+            "    @functools.cached_property\n"
+            "    def c(self):\n"
+            "        return #V#\n"
+            "def f(a):\n"
+            "    return a + T().c\n"
+        ),
+    },
+    "inherited method": {
+        "k": (
+            "from k_near import Base\nclass T(Base):\n    pass\ndef f(a):\n    return a + T().c()\n"
+        ),
+        "k_near": ("class Base:\n    def c(self):\n        return #V#\n"),
+    },
+    "lru_cache": {
+        "k": (
+            "import functools\n"
+            "@functools.lru_cache\n"
+            "def g():\n"
+            "    return #V#\n"
+            "def f(a):\n"
+            "    return a + g()\n"
+        ),
+    },
+    "singledispatch": {
+        "k": (
+            "import functools\n"
+            "@functools.singledispatch\n"
+            "def g(x):\n"
+            "    return 0\n"
+            "@g.register\n"
+            "def _(x: int):\n"
+            "    return #V#\n"
+            "def f(a):\n"
+            "    return a + g(3)\n"
+        ),
+    },
+    "slots": {
+        "k": (
+            "class T:\n"
+            "    __slots__ = ('c',)\n"
+            "    def __init__(self, c): self.c = c\n"
+            "t = T(#V#)\n"
+            "def f(a):\n"
+            "    return a + t.c\n"
+        ),
+    },
+    "mutable global changed": {
+        "k": ("C = [0]\nC[0] = #V#\ndef f(a):\n    return a + C[0]\n"),
+    },
+    "global by getattr": {
+        "k": ("import k_near\ndef f(a):\n    return getattr(k_near, 'g')(a)\n"),
+        "k_near": ("def g(a):\n    return a + #V#\n"),
+    },
+    "inner class": {
+        "k": ("def f(a):\n    class T:\n        def g(self): return #V#\n    return a + T().g()\n"),
+    },
+    "star import": {
+        "k": ("from k_near import *\ndef f(a):\n    return g(a)\n"),
+        "k_near": ("def g(a):\n    return a + #V#\n"),
+    },
+    "module alias attr": {
+        "k": ("import k_near as kn\nh = kn\ndef f(a):\n    return a + h.TABLE['x'][0]\n"),
+        "k_near": ("TABLE = {'x': [#V#]}\n"),
+    },
+    "tree_util Partial": {
+        "k": (
+            "import jax\n"
+            "def g(c, a):\n"
+            "    return a + c\n"
+            "p = jax.tree_util.Partial(g, #V#)\n"
+            "def f(a):\n"
+            "    return p(a)\n"
+        ),
+    },
+}
+NOT_CONTINUED = {"singledispatch"}
+"""Its registry holds weak references, which nobody can compare: such a learner always runs anew."""
+
+
+def program(folder, kind, number, layout=str):
+    """The program of the learner with this number, from files of its own."""
+    for name, text in REACHED[kind].items():
+        path = folder / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(layout(text.replace("#V#", str(number))))
+    before, path = dict(sys.modules), list(sys.path)
+    for name in REACHED[kind]:
+        sys.modules.pop(name, None)
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        return program_of(importlib.import_module("k").f)
+    finally:
+        sys.path[:] = path
+        sys.modules.clear()
+        sys.modules.update(before)
+
+
+def with_comments(text):
+    return "# a comment\n\n" + text.replace("\n    return", "  # here\n\n    return  ")
+
+
+@pytest.mark.parametrize("kind", REACHED)
+def test_an_edit_is_another_program(kind, tmp_path):
+    one = program(tmp_path / "one", kind, 1)
+    two = program(tmp_path / "two", kind, 2)
+    assert one.digest != two.digest
+    assert two.changes(one.parts)
+
+
+@pytest.mark.parametrize("kind", sorted(set(REACHED) - NOT_CONTINUED))
+def test_comments_and_another_look_are_none(kind, tmp_path):
+    one = program(tmp_path / "one", kind, 1)
+    assert program(tmp_path / "two", kind, 1, with_comments) == one

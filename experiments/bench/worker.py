@@ -174,7 +174,7 @@ def main() -> None:
     cores = json.loads(sys.stdin.readline())
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
-    start_jax(cache=None)  # as `jaxbandit run` does: tiles share a device, a thread each
+    start_jax(cache="none")  # as `jaxbandit run` does: tiles share a device, a thread each
     with contextlib.suppress(KeyboardInterrupt):
         for line in sys.stdin:
             print(json.dumps(answer(**json.loads(line))), file=replies, flush=True)

@@ -33,8 +33,7 @@ def run(command: Run) -> None:
     if command.experiment not in catalogue() and not command.experiment.endswith(".py"):
         load_experiment(command.experiment)  # a typo is answered before jax starts
     with waiting(f"starting jax for {command.experiment}", elsewhere=False):
-        given = command.compilation_cache
-        start_jax(None if given == "none" else given)
+        start_jax(command.compilation_cache)
         check_devices(command.devices)
         experiment = load_experiment(command.experiment)
         from jaxbandit.experiment.driver import run as run_experiment

@@ -26,9 +26,9 @@ class Run(Options):
 
     experiment: tyro.conf.Positional[str] = field(kw_only=True)
     """A name (see `jaxbandit list`) or a file of your own that ends in .py."""
-    compilation_cache: str = "default"
+    compilation_cache: str | None = None
     """Folder in which compiled programs are kept, so that the next run starts faster; "none" keeps
-    none. If not given, one of yours, of at most 1 GB."""
+    none. If not given, $JAXBANDIT_COMPILATION_CACHE, or else one of yours, of at most 1 GB."""
 
 
 @dataclass(frozen=True)

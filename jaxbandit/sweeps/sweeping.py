@@ -46,6 +46,7 @@ from jaxbandit.sweeps.processes import (
 from jaxbandit.sweeps.progress import Progress
 from jaxbandit.sweeps.saved import Saved
 from jaxbandit.sweeps.tiles import Plan, lanes_of
+from jaxbandit.xla.compilations import kept_compilations
 
 if TYPE_CHECKING:
     import xarray
@@ -129,6 +130,7 @@ def sweep(
 ) -> xarray.Dataset | Plan: ...
 
 
+@kept_compilations()
 def sweep(
     learners: Mapping[str, Learner | LearnerGrid],
     instances: Mapping[str, MDP | Iterable[MDP]],
@@ -153,6 +155,9 @@ def sweep(
     dry_run: bool = False,
 ) -> xarray.Dataset | Plan:
     """Runs every learner on every instance with every seed and returns the labelled results.
+
+    What it compiles is kept between processes, in ``$JAXBANDIT_COMPILATION_CACHE`` ("none": nowhere) or a folder of
+    the user's, unless jax was told where; for that, jax's settings are changed while it runs (`xla.compilations`).
 
     Args:
         learners: name -> learner, or -> `grid` of one.

@@ -1,82 +1,30 @@
-"""Settings that the command line makes before jax starts: threads of XLA, and where compilations are kept."""
+"""Settings that the command line makes before jax starts: threads of XLA, and that compilations are kept."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+from jaxbandit.xla.compilations import default_cache, keep_compilations
+
 XLA_FLAGS = (
     "--xla_cpu_multi_thread_eigen=false",
     "intra_op_parallelism_threads=1",  # last: XLA reads nothing after what has no dashes
 )
-CACHE_BYTES = 2**30
-"""Compilations that were not used for the longest time are dropped beyond this size."""
 
 
-def start_jax(cache: str | Path | None = "default") -> None:
+def start_jax(cache: str | Path | None = None) -> None:
     """Prepares jax; call it before anything else touches jax. Whatever the user has set stays.
+
+    ``cache`` is a folder for compilations, "none", or None for what the environment says.
 
     A tile of lanes runs in one thread, and there are as many workers as cores: for these small operations that is
     faster than threads inside an operation.
     """
     _set_xla_flags()
-    keep_compilations(default_cache() if cache == "default" else cache)
-
-
-def default_cache() -> Path:
-    """The folder of this user in which compilations are kept between runs.
-
-    Example:
-        >>> default_cache().name
-        'jaxbandit'
-    """
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "jaxbandit"
-
-
-def keep_compilations(folder: str | Path | None) -> None:
-    """Keeps compiled programs in a folder, of bounded size; None keeps none. What the user has set stays.
-
-    A folder that cannot be written to is not used, and said so.
-    """
-    if folder is None or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        usable = os.access(folder, os.W_OK)
-    except OSError:
-        usable = False
-    if usable:
-        _prune(Path(folder))
-    else:
-        print(f"jaxbandit: compilations are not kept: cannot write to {folder}", file=sys.stderr)
-        return
-    import jax
-
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-def _prune(folder: Path) -> None:
-    """Drops the files that were not used for the longest time until the folder is small enough.
-
-    Not left to jax, whose bound needs another package and a lock for every read.
-    """
-    found = []
-    for path in folder.iterdir():
-        with contextlib.suppress(OSError):  # another process may be dropping it, too
-            found.append((path.stat().st_atime, path.stat().st_size, path))
-    excess = sum(size for _, size, _ in found) - CACHE_BYTES
-    for _, size, path in sorted(found):
-        if excess <= 0:
-            return
-        with contextlib.suppress(OSError):
-            path.unlink()
-            excess -= size
+    keep_compilations(cache)
 
 
 def _set_xla_flags() -> None:

@@ -1,0 +1,175 @@
+"""Compiled programs that are kept between processes, in a folder of the user's and of bounded size.
+
+`JAXBANDIT_COMPILATION_CACHE` says where: a folder, or "none" for nowhere; not set, it is a folder in the user's cache
+directory. While a sweep runs, `kept_compilations` points jax's own persistent cache there, and afterwards takes
+everything back, so that other programs of the same process are not kept. The command line, whose process is its own, does
+so once and for all (`keep_compilations`). A user who has told jax where to keep compilations (`JAX_COMPILATION_CACHE_DIR`,
+or `jax.config`) is obeyed: nothing is set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "JAXBANDIT_COMPILATION_CACHE"
+NOWHERE = "none"
+CACHE_BYTES = 2**30
+"""Compilations that were not used for the longest time are dropped beyond this size."""
+LEAST_FREE = 2**26
+"""With less space on the disk nothing is kept: a program that was written in part cannot be read."""
+SETTINGS = {
+    "jax_persistent_cache_min_compile_time_secs": 0,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}
+"""Small programs are kept, too: a sweep needs dozens of them."""
+
+
+def default_cache() -> Path:
+    """The folder of this user in which compilations are kept between runs.
+
+    Example:
+        >>> default_cache().name
+        'jaxbandit'
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "jaxbandit"
+
+
+def chosen_cache() -> Path | None:
+    """Where compilations are kept, as the environment says; None for nowhere."""
+    given = os.environ.get(VARIABLE, "")
+    return None if given == NOWHERE else Path(given) if given else default_cache()
+
+
+class Keeping:
+    """Who keeps at the moment; the settings of jax belong to the whole process, so threads are counted."""
+
+    def __init__(self) -> None:
+        """Nobody."""
+        self.lock = threading.Lock()
+        self.holders = 0
+        self.before: dict[str, Any] = {}
+        self.folder: str | None = None
+
+    def begin(self) -> None:
+        """The first to come sets jax's settings, unless the user has."""
+        with self.lock:
+            self.holders += 1
+            if self.holders > 1:
+                return
+            import jax
+
+            config: Any = jax.config
+            if config.jax_compilation_cache_dir is not None:
+                return
+            root = chosen_cache()
+            folder = None if root is None else usable_folder(root)
+            if folder is not None:
+                self.before = {name: getattr(config, name) for name in SETTINGS}
+                self.folder = folder
+                for name, value in (SETTINGS | {"jax_compilation_cache_dir": folder}).items():
+                    config.update(name, value)
+
+    def end(self) -> None:
+        """The last to go takes them back."""
+        with self.lock:
+            self.holders -= 1
+            if self.holders or self.folder is None:
+                return
+            import jax
+            from jax.experimental.compilation_cache import compilation_cache
+
+            config: Any = jax.config
+            ours, self.folder = self.folder, None
+            if config.jax_compilation_cache_dir != ours:
+                return  # the user has set another one meanwhile
+            for name, value in (self.before | {"jax_compilation_cache_dir": None}).items():
+                config.update(name, value)
+            compilation_cache.reset_cache()  # jax would go on using the folder that it has opened
+
+
+KEEPING = Keeping()
+
+
+@contextlib.contextmanager
+def kept_compilations() -> Iterator[None]:
+    """What jax compiles meanwhile is kept; afterwards jax's settings are as before.
+
+    Example:
+        >>> with kept_compilations():
+        ...     pass  # a sweep
+    """
+    KEEPING.begin()
+    try:
+        yield
+    finally:
+        KEEPING.end()
+
+
+def keep_compilations(folder: str | os.PathLike[str] | None = None) -> None:
+    """Keeps all compilations of this process, in ``folder`` ("none": nowhere) or where the environment says."""
+    if folder is not None:
+        os.environ[VARIABLE] = str(folder)
+    KEEPING.begin()
+
+
+@functools.lru_cache(maxsize=16)
+def usable_folder(root: Path) -> str | None:
+    """The folder for this kind of processor below ``root``; None, said once, if it cannot be written to."""
+    folder = root / f"programs-{processor()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        problem = "" if os.access(folder, os.W_OK) else f"cannot write to {root}"
+        if not problem and shutil.disk_usage(folder).free < LEAST_FREE:
+            problem = f"less than {LEAST_FREE >> 20} MB are free in {root}"
+    except OSError as error:
+        problem = f"cannot write to {root} ({error.strerror})"
+    if problem:
+        print(f"jaxbandit: compilations are not kept: {problem}", file=sys.stderr)
+        return None
+    prune(root)
+    return str(folder)
+
+
+def processor() -> str:
+    """What this processor can do, as a short word: programs of another one in a shared home may not run here.
+
+    Example:
+        >>> processor() == processor(), len(processor())
+        (True, 8)
+    """
+    seen = platform.machine()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        wanted = ("flags", "features", "model name")
+        lines = {line for line in file if line.lower().startswith(wanted)}
+        seen += "".join(sorted(lines))
+    return hashlib.sha256(seen.encode()).hexdigest()[:8]
+
+
+def prune(root: Path) -> None:
+    """Drops the files that were not used for the longest time until the folder is small enough.
+
+    Not left to jax, whose bound needs another package and a lock for every read.
+    """
+    found = []
+    for path in root.rglob("*"):
+        with contextlib.suppress(OSError):  # another process may be dropping it, too
+            if path.is_file():
+                found.append((path.stat().st_atime, path.stat().st_size, path))
+    excess = sum(size for _, size, _ in found) - CACHE_BYTES
+    for _, size, path in sorted(found):
+        if excess <= 0:
+            return
+        with contextlib.suppress(OSError):
+            path.unlink()
+            excess -= size

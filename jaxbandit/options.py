@@ -51,8 +51,8 @@ def spelled_out(options: type, **defaults: Any) -> Callable[[Function], Function
         ...     Args:
         ...         x: a number.
         ...     '''
-        >>> str(inspect.signature(draw)), inspect.getdoc(draw).splitlines()[-1]
-        ("(x, *, title: str = 'none')", '    title: above the axes.')
+        >>> list(inspect.signature(draw).parameters), inspect.getdoc(draw).splitlines()[-1]
+        (['x', 'title'], '    title: above the axes.')
     """
 
     def decorate(function: Function) -> Function:

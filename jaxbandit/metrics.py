@@ -237,8 +237,11 @@ Dataset has "active_actions" already, state by state; here it is their mean.)"""
 
 
 def _own(state: State) -> State:
-    """The block form's state, if an adapter plays it episode by episode."""
-    return getattr(state, "inner", state)
+    """The innermost state: of the block form that an adapter plays episode by episode, of the learner that another
+    one carries on."""
+    while hasattr(state, "inner"):
+        state = state.inner
+    return state
 
 
 def _optimistic_values(state: State) -> Array | None:

@@ -182,14 +182,14 @@ def absorb(
     phi = jnp.concatenate([jnp.zeros((1, A), phi.dtype), phi])
     tried = jnp.concatenate([jnp.ones((1, A), bool), count > 0])
     played = state.played + jnp.sum(episodes).astype(state.played.dtype)
-    state = refine(state._replace(played=played), phi, tried, constants)
+    slack = constants.thresholds[state.stage] * constants.epsilons[state.phase]
+    state = refine(state._replace(played=played), phi, tried, slack)
     return end_phase(state, state.stage - 1, jnp.int32(state.active.shape[0] - 1))
 
 
-def refine(state: ExpRefState, phi: Array, tried: Array, constants: ExpRefConstants) -> ExpRefState:
-    """Lines 13-16: alpha-hat and N of all levels of the stage, from Phi-hat [k+1, A]; the first
-    action wins a tie."""
-    slack = constants.thresholds[state.stage] * constants.epsilons[state.phase]
+def refine(state: ExpRefState, phi: Array, tried: Array, slack: Array) -> ExpRefState:
+    """Lines 13-16: alpha-hat and N of all levels of the stage, from Phi-hat [k+1, A] and C_{l,i} eps
+    [k+1]; the first action wins a tie."""
     kept = tried & (phi >= jnp.max(phi, axis=-1, keepdims=True) - slack[:, None])
     best = jnp.argmax(phi, axis=-1).astype(jnp.int32)
     here = jnp.arange(state.active.shape[0], dtype=jnp.int32) == state.stage

@@ -33,6 +33,18 @@ Phi-hat is never dropped, so every episode still plays active actions only. Any 
 of its probability, so visits from stage i to stage j shrink by (1 - g)^(j-i) at most: the induction
 on C holds for C_{l,i} / (1 - g)^(H-i), and the bounds grow by 1 / (1 - g)^(H-1) at most.
 
+With ``deviations`` z (the practical presets; none in "theory") the slack C_{l,i} eps is replaced by z
+standard errors of a difference, z sqrt(2 s^2 / n), with s^2 an estimate of the variance of an
+episode's total. The design pays for it: sums of arms are all that is seen, but the means of the p^2
+arms are additive in at most 1 + sum_l (|A_{l,i}| - 1) numbers, and what is left of them, the residuals,
+is noise. Their sum of squares times the episodes of an arm has the mean sum_b (1 - h_b) sigma_b^2, with
+sigma_b^2 the variance of an episode of arm b and h_b its leverage, which is the degrees of freedom
+f = sum_b (1 - h_b) times a weighted mean of the variances (`residuals`). They are added up over all
+stages that were played, with one degree of freedom of the largest variance that totals in [0, 1] can
+have, V (1 - V), because there may be none: s^2 = (squares + V (1 - V)) / (f + 1). A constant C is too
+bold where totals are noisy and too timid where they are not; a number of standard errors is neither.
+The theorems do not cover it: z standard errors fail with a probability that does not fall with T.
+
 Deviations from ExpRef beside these: a stage whose levels all have one active action is not
 played; phases run while eps > sqrt(H A ln T / T), without k, because a phase is shorter.
 """
@@ -57,6 +69,17 @@ from jaxbandit.learners.phases import MAX_PHASES
 from jaxbandit.types import Array
 
 
+class SharedState(NamedTuple):
+    """ExpRef's state, and how noisy the totals have been."""
+
+    inner: ExpRefState
+    """``stage`` is -1 when every state has one active action."""
+    squares: Array
+    """float []: residual sums of squares of all stages so far, in units of one episode."""
+    freedom: Array
+    """float []: their degrees of freedom."""
+
+
 class SharedConstants(NamedTuple):
     """What never changes during a run."""
 
@@ -64,12 +87,16 @@ class SharedConstants(NamedTuple):
     """The constants of ExpRef or OrderedExpRef, with the shorter phases' schedule."""
     greedy_share: Array
     """float []: probability of alpha-hat of the phase before in exploration."""
+    deviations: Array
+    """float []: z; nan for the slack C_{l,i} eps."""
 
 
-def init(problem: Problem, params: Any) -> ExpRefState:
-    """ExpRef's state; ``stage`` is -1 when every state has one active action."""
+def init(problem: Problem, params: Any) -> SharedState:
+    """Every action is active, and nothing is known of the noise."""
     state = expref_init(problem, params)
-    return state._replace(stage=_unsettled(state.active, jnp.int32(problem.horizon)))
+    stage = _unsettled(state.active, jnp.int32(problem.horizon))
+    nothing = jnp.zeros((), jnp.result_type(float))
+    return SharedState(state._replace(stage=stage), nothing, nothing)
 
 
 def constants(ordered: bool, problem: Problem, params: Any) -> SharedConstants:
@@ -77,6 +104,7 @@ def constants(ordered: bool, problem: Problem, params: Any) -> SharedConstants:
     return SharedConstants(
         expref=expref_constants(ordered, problem, params, width=1),
         greedy_share=np.asarray(params["greedy_share"], np.float64),
+        deviations=np.asarray(params["deviations"], np.float64),
     )
 
 
@@ -105,8 +133,9 @@ def _arms(state: ExpRefState) -> tuple[Design, Array]:
     return found, active[None] & (place[None] == found.choice[:, :, None])
 
 
-def next_block(state: ExpRefState, constants: SharedConstants) -> Blocks:
+def next_block(shared: SharedState, constants: SharedConstants) -> Blocks:
     """The arms of one stage, equally long; or alpha-hat of the last complete phase for ever."""
+    state = shared.inner
     H, levels, A = state.active.shape
     numbers = constants.expref
     real = numbers.epsilons.dtype
@@ -149,21 +178,51 @@ def estimates(state: ExpRefState, episodes: Array, totals: Array) -> Array:
     return jnp.where(counts > 0, sums / jnp.maximum(counts, 1), -jnp.inf)
 
 
+def residuals(state: ExpRefState, episodes: Array, totals: Array) -> tuple[Array, Array]:
+    """The residual sum of squares of the arms' means, times the episodes of an arm, and its degrees of
+    freedom; its mean is the variance of an episode's total for each of them."""
+    found, played = _arms(state)
+    used, each = found.used.astype(totals.dtype), jnp.max(episodes).astype(totals.dtype)
+    arms = jnp.sum(used)
+    mean = totals / each  # of each arm; 0 where it is not used
+    centre = jnp.sum(mean) / arms
+    # The levels do not disturb each other in the design: least squares are sums of their effects.
+    effects = jnp.where(played, estimates(state, episodes, totals)[None] - centre, 0)
+    left = jnp.where(found.used, mean - centre - jnp.sum(effects, axis=(1, 2)), 0)
+    numbers = 1 + jnp.sum(state.active[state.stage, 1:].astype(totals.dtype)) - played.shape[1]
+    return each * jnp.sum(left**2), arms - numbers
+
+
 def absorb(
-    state: ExpRefState, episodes: Array, totals: Array, constants: SharedConstants
-) -> ExpRefState:
+    shared: SharedState, episodes: Array, totals: Array, constants: SharedConstants
+) -> SharedState:
     """Fixes alpha-hat and N of the stage; when no earlier stage is open the phase is complete."""
+    state, numbers = shared.inner, constants.expref
     H, _, A = state.active.shape
     phi = estimates(state, episodes, totals)
     phi = jnp.concatenate([jnp.zeros((1, A), phi.dtype), phi])  # nothing reads level 0
+    squares, freedom = residuals(state, episodes, totals)
+    squares, freedom = shared.squares + squares, shared.freedom + freedom
+    value = jnp.sum(totals) / jnp.sum(episodes).astype(totals.dtype)
+    variance = (squares + value * (1 - value)) / (freedom + 1)
+    error = jnp.sqrt(2 * variance / numbers.episodes_per_arm[state.phase].astype(totals.dtype))
+    slack = jnp.where(
+        jnp.isnan(constants.deviations),
+        numbers.thresholds[state.stage] * numbers.epsilons[state.phase],
+        constants.deviations * error,
+    )
     played = state.played + jnp.sum(episodes).astype(state.played.dtype)
-    tried = state.active[state.stage]
-    state = refine(state._replace(played=played), phi, tried, constants.expref)
+    state = refine(state._replace(played=played), phi, state.active[state.stage], slack)
     onward = _unsettled(state.active, state.stage)
     state = end_phase(state, onward, _unsettled(state.refined, jnp.int32(H)))
     # A stage that is never played in the next phase has one action left: its alpha-hat is that one.
     sole = jnp.argmax(state.active, axis=-1).astype(jnp.int32)
-    return state._replace(best=jnp.where(onward < 0, sole, state.best))
+    state = state._replace(best=jnp.where(onward < 0, sole, state.best))
+    return SharedState(state, squares, freedom)
+
+
+def _report(shared: SharedState) -> dict[str, Array]:
+    return report(shared.inner)
 
 
 @cache
@@ -173,6 +232,6 @@ def block_form(ordered: bool) -> BlockForm:
         init=init,
         next_block=next_block,
         absorb=absorb,
-        report=report,
+        report=_report,
         constants=partial(constants, ordered),
     )

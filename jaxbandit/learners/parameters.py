@@ -11,7 +11,7 @@ import numpy as np
 from jaxbandit.checks import number
 from jaxbandit.learners.phases import MAX_PHASES
 
-UNSET = {"threshold": np.nan, "last_epsilon": np.nan, "num_phases": np.inf}
+UNSET = {"threshold": np.nan, "deviations": np.nan, "last_epsilon": np.nan, "num_phases": np.inf}
 """Values that stand for "as in the paper" and "no limit"."""
 
 
@@ -73,6 +73,10 @@ def check_schedule(params: Mapping[str, Any]) -> None:
                 epsilon_table(array[: max(count, 1)])
         elif name not in UNSET or not np.array_equal(value, UNSET[name], equal_nan=True):
             check_schedule_value(name, value)
+    slacks = {name: params[name] for name in ("threshold", "deviations") if name in params}
+    if len(slacks) == 2 and not np.any(np.isnan([float(value) for value in slacks.values()])):
+        shown = " with ".join(f"{name}: {float(value)}" for name, value in slacks.items())
+        raise ValueError(f"{shown}; accepted: one of them (nan for the other)")
 
 
 def check_schedule_value(name: str, value: Any) -> None:

@@ -56,7 +56,7 @@ PRESETS: dict[str, dict[str, dict[str, float]]] = {
 those of "expref-shared" with ``ordered``."""
 
 _ORDERED = {"exploration_scale": 0.5}
-_SHARED = {"greedy_share": 0.0}
+_SHARED = {"greedy_share": 0.0, "deviations": np.nan}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "expref": PAPER,
     "ordered-expref": {**PAPER, **_ORDERED},
@@ -141,6 +141,7 @@ def expref_shared(
     preset: str | None = None,
     exploration_scale: float | None = None,
     greedy_share: float | None = None,
+    deviations: float | None = None,
     **options: Unpack[ScheduleOptions],
 ) -> Learner:
     """ExpRef in which all levels of a stage share their episodes; the module
@@ -154,6 +155,8 @@ def expref_shared(
             min(1, c k / H), else maximal.
         greedy_share: g in [0, 1]; from the second phase on, exploration plays alpha-hat of the phase
             before with probability g at every stage (paper: 0).
+        deviations: z; actions are kept that are within z standard errors of the best, measured from
+            the arms themselves, in place of C_{l,i} eps.
         last_epsilon: phases run while eps exceeds it, by default sqrt(H A ln T / T).
 
     Example:
@@ -168,7 +171,10 @@ def expref_shared(
         raise ValueError(
             f"exploration_scale: {exploration_scale}; accepted: only with ordered=True"
         )
-    own = {"preset": preset, "exploration_scale": exploration_scale, "greedy_share": greedy_share}
+    own = {
+        "preset": preset, "exploration_scale": exploration_scale, "greedy_share": greedy_share,
+        "deviations": deviations,
+    }  # fmt: skip
     given = known(expref_shared, {**own, **options})
     del given["ordered"]  # it chooses the program and is no parameter
     which = "ordered-expref-shared" if ordered else "expref-shared"
@@ -206,6 +212,10 @@ def schedule_params(name: str, preset: str | None, given: Mapping[str, Any]) -> 
         else:
             check_schedule_value(key, value)
             chosen[key] = value
+    for one, other in (("threshold", "deviations"), ("deviations", "threshold")):
+        if given.get(one) is not None and given.get(other) is None and other in chosen:
+            chosen[other] = np.nan  # what is given replaces the preset's way to set the slack
+    check_schedule(chosen)
     return {key: np.asarray(value, np.float64) for key, value in chosen.items()}
 
 

@@ -10,7 +10,13 @@ from scipy import stats
 
 import jaxbandit as jb
 from jaxbandit.learner import Problem, make_constants
-from jaxbandit.learners.expref_shared import absorb, estimates, exploration, next_block
+from jaxbandit.learners.expref_shared import (
+    absorb,
+    estimates,
+    exploration,
+    next_block,
+    residuals,
+)
 from jaxbandit.learners.presets import expref_shared
 from jaxbandit.xla.compat import x64
 
@@ -51,10 +57,10 @@ def some_state(seed, stage):
     active[..., random.integers(3)] = True
     active[stage, 1:] |= np.arange(3) < 2  # at least two actions at the stage
     best = random.integers(0, 3, (3, 3))
-    state = state._replace(
+    inner = state.inner._replace(
         active=jnp.asarray(active), best=jnp.asarray(best, jnp.int32), stage=jnp.int32(stage)
     )
-    return state, constants
+    return state._replace(inner=inner), constants
 
 
 def arm_policies(blocks):
@@ -75,9 +81,9 @@ def test_differences_of_the_estimates_are_exact_in_the_mean(seed, stage):
         totals = np.zeros(blocks.episodes.size)
         for b, policy in arm_policies(blocks):
             totals[b] = float(blocks.episodes[b]) * exact_total_law(MDP, policy)[0]
-        phi = np.asarray(estimates(state, blocks.episodes, jnp.asarray(totals)))
+        phi = np.asarray(estimates(state.inner, blocks.episodes, jnp.asarray(totals)))
         for level in (1, 2):
-            actions = np.flatnonzero(state.active[stage, level])
+            actions = np.flatnonzero(state.inner.active[stage, level])
             values = []
             for a in actions:
                 policy = np.asarray(blocks.policy).copy()
@@ -119,6 +125,53 @@ def test_variance_of_the_estimates_is_exact(engine):
     assert ((ratio > low) & (ratio < high)).all()
 
 
+@pytest.mark.parametrize(("seed", "stage"), list(itertools.product(range(4), (0, 2))))
+def test_residuals_are_the_noise_of_least_squares(seed, stage):
+    """Exact means leave no residual (the arms are additive). Of made-up sums the squares and degrees of
+    freedom are those of least squares on indicators of the actions. And with sigma_b^2 enumerated, the
+    mean of the squares, sum_b (1 - h_b) sigma_b^2, is between the smallest and the largest variance of an
+    arm for each degree of freedom. Tolerance: float64 rounding."""
+    with x64():
+        state, constants = some_state(seed, stage)
+        blocks = next_block(state, constants)
+        arms = [b for b, _ in arm_policies(blocks)]
+        laws = np.array([exact_total_law(MDP, policy) for _, policy in arm_policies(blocks)])
+        n = float(blocks.episodes[arms[0]])
+        totals = np.zeros(blocks.episodes.size)
+        totals[arms] = n * laws[:, 0]
+        squares, freedom = residuals(state.inner, blocks.episodes, jnp.asarray(totals))
+        assert abs(float(squares)) < 1e-12 * n
+        rows = np.asarray(blocks.rows)[arms]
+        told = np.concatenate([np.ones((len(arms), 1)), rows[:, 1], rows[:, 2]], axis=1)
+        hat = told @ np.linalg.pinv(told)
+        assert float(freedom) == len(arms) - np.linalg.matrix_rank(told)
+        totals[arms] = n * np.random.default_rng(seed).random(len(arms))
+        squares, _ = residuals(state.inner, blocks.episodes, jnp.asarray(totals))
+        left = (np.eye(len(arms)) - hat) @ (totals[arms] / n)
+        np.testing.assert_allclose(float(squares), n * left @ left, rtol=1e-10)
+        expected = np.sum((1 - np.diag(hat)) * laws[:, 1])
+        assert laws[:, 1].min() <= expected / float(freedom) <= laws[:, 1].max()
+
+
+def test_slack_in_standard_errors_by_hand():
+    """H = 1, k = 2, A = 2: four arms of 20 episodes and one degree of freedom. Effects of 0.2 and 0.1, and an
+    interaction of 0.04 that is no effect, so its square is noise. Tolerance: float64 rounding."""
+    learner = expref_shared(
+        episodes_scale=1 / 12, first_epsilon=0.5, ratio=0.5, deviations=1.5, num_phases=2
+    )
+    with x64():
+        state, constants = begun(learner, 1, 2, 2, 22026)
+        blocks = next_block(state, constants)
+        first, second = (np.asarray(blocks.rows[:, level]).argmax(-1) for level in (1, 2))
+        odd = np.where(first == second, 0.04, -0.04)
+        sums = jnp.asarray(20 * (0.3 + 0.2 * (first == 1) + 0.1 * (second == 0) + odd))
+        state = absorb(state, blocks.episodes, sums, constants)
+        np.testing.assert_allclose(state.squares, 20 * 4 * 0.04**2, atol=1e-12)
+        assert float(state.freedom) == 1
+        # s^2 = (0.128 + 0.45 * 0.55) / 2 = 0.18775; slack 1.5 sqrt(2 s^2 / 40) = 0.1453
+        assert state.inner.active[0, 1:].tolist() == [[False, True], [True, True]]
+
+
 def recorded_estimates(engine, learner, length, runs):
     """Phi-hat [runs, 2, 3] of the first block, which the learner is made to remember."""
     form = learner.blocks
@@ -127,8 +180,9 @@ def recorded_estimates(engine, learner, length, runs):
         return form.init(problem, params), jnp.zeros((2, 3), jnp.result_type(float))
 
     def remember(state, episodes, totals, constants):
-        inner, _ = state
-        return form.absorb(inner, episodes, totals, constants), estimates(inner, episodes, totals)
+        shared, _ = state
+        found = estimates(shared.inner, episodes, totals)
+        return form.absorb(shared, episodes, totals, constants), found
 
     remembering = form._replace(
         init=init,
@@ -159,12 +213,12 @@ def test_a_phase_by_hand():
             (0, 0), (0, 1), (1, 0), (1, 1),
         ]  # fmt: skip
         means = 0.3 + 0.2 * (first == 1) + 0.1 * (second == 0)
-        phi = estimates(state, blocks.episodes, jnp.asarray(20 * means))
+        phi = estimates(state.inner, blocks.episodes, jnp.asarray(20 * means))
         np.testing.assert_allclose(phi, [[0.35, 0.55], [0.5, 0.4]], atol=1e-12)
         state = absorb(state, blocks.episodes, jnp.asarray(20 * means), constants)
         # slack 0.3 * 0.5 = 0.15: level 1 is settled, level 2 is not
-        assert state.active[0, 1:].tolist() == [[False, True], [True, True]]
-        assert state.committed[0].tolist() == [0, 1, 0]
+        assert state.inner.active[0, 1:].tolist() == [[False, True], [True, True]]
+        assert state.inner.committed[0].tolist() == [0, 1, 0]
         blocks = next_block(state, constants)
         np.testing.assert_array_equal(
             blocks.episodes, [80] * 4
@@ -173,10 +227,10 @@ def test_a_phase_by_hand():
         second = np.asarray(blocks.rows[:, 2]).argmax(-1)
         sums = jnp.asarray(80 * (0.5 + 0.1 * (second == 0)))
         state = absorb(state, blocks.episodes, sums, constants)
-        assert int(state.stage) == -1  # slack 0.075: all is settled
+        assert int(state.inner.stage) == -1  # slack 0.075: all is settled
         blocks = next_block(state, constants)
         assert int(blocks.episodes[0]) == 22027
-        assert state.phase_end[:3].tolist() == [80, 400, -1]
+        assert state.inner.phase_end[:3].tolist() == [80, 400, -1]
         assert np.argmax(blocks.policy[0], -1).tolist() == [0, 1, 0]
 
 
@@ -194,7 +248,7 @@ def test_exploration_by_hand():
     first phase. Tolerance: float64 rounding."""
     with x64():
         state, constants = some_state(0, 2)
-        state = state._replace(
+        state = state.inner._replace(
             active=jnp.broadcast_to(jnp.asarray([True, False, True]), (3, 3, 3)),
             committed=jnp.full((3, 3), 2, jnp.int32),
         )
@@ -225,18 +279,21 @@ def test_what_is_repeated_is_active():
 
     for _ in range(10):
         state = first
-        while int(state.phase) < 4 and int(state.stage) >= 0:
+        while int(state.inner.phase) < 4 and int(state.inner.stage) >= 0:
             episodes = np.asarray(next_block(state, constants).episodes)
             state = step(state, jnp.asarray(episodes * random.random(episodes.shape), jnp.float32))
             kept = np.take_along_axis(
-                np.asarray(state.active)[:, 1:], np.asarray(state.committed)[:, 1:, None], -1
+                np.asarray(state.inner.active)[:, 1:],
+                np.asarray(state.inner.committed)[:, 1:, None],
+                -1,
             )
-            assert int(state.phase) == 0 or kept.all()
+            assert int(state.inner.phase) == 0 or kept.all()
 
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_conformance(ordered):
-    short = {"episodes_scale": 0.004, "last_epsilon": 0.1, "threshold": 0.2}
+    short = {"episodes_scale": 0.004, "last_epsilon": 0.1}
+    short["deviations" if ordered else "threshold"] = 1.5 if ordered else 0.2
     jb.testing.check_learner(expref_shared(ordered=ordered, **short))
 
 
@@ -265,13 +322,28 @@ def test_parameters_are_checked():
     learner.check(learner.params)
     with pytest.raises(ValueError, match=r"threshold: .*-0.5.*; accepted: a finite number > 0"):
         learner.check({**learner.params, "threshold": np.float64(-0.5)})
+    with pytest.raises(ValueError, match=r"deviations: -1; accepted: a finite number > 0"):
+        expref_shared(deviations=-1)
+
+
+def test_the_slack_is_set_in_one_way():
+    """What is given replaces the preset's way; both at once are refused, in grids as well."""
+    given = expref_shared(preset="practical", threshold=0.3).params
+    assert float(given["threshold"]) == 0.3
+    assert np.isnan(given["deviations"])
+    given = expref_shared(preset="practical", deviations=2.0).params
+    assert np.isnan(given["threshold"])
+    with pytest.raises(ValueError, match=r"threshold: 0.3 with deviations: 2.0; accepted: one of"):
+        expref_shared(threshold=0.3, deviations=2)
+    with pytest.raises(ValueError, match=r"threshold: 0.1 with deviations: 2.0; accepted: one of"):
+        jb.grid(expref_shared(deviations=2), threshold=[0.1, 0.2])
 
 
 def test_both_engines_agree_in_law():
     """300 runs of 700 episodes on each engine, regret at two points: Kolmogorov and Smirnov's test,
     false-alarm rate 1e-6 each."""
     learner = expref_shared(
-        episodes_scale=1 / 12, first_epsilon=0.8, ratio=0.7, threshold=0.25, num_phases=3
+        episodes_scale=1 / 12, first_epsilon=0.8, ratio=0.7, deviations=1.1, num_phases=3
     )
     regrets = {}
     for seed, engine in enumerate(("episodes", "blocks")):

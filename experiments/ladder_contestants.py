@@ -30,6 +30,7 @@ class Contestant(NamedTuple):
 
 
 THRESHOLDS = (0.03, 0.064, 0.125, 0.25, 0.5)
+DEVIATIONS = (1.5, 2.0, 2.5, 3.0, 4.0)
 SCALES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4)
 PRACTICAL = {"preset": "practical"}
 CONTESTANTS = {
@@ -39,9 +40,9 @@ CONTESTANTS = {
     ),
     "ExpRef": Contestant("bandit", "expref", PRACTICAL, "threshold", THRESHOLDS),
     "OrderedExpRef": Contestant("bandit", "ordered-expref", PRACTICAL, "threshold", THRESHOLDS),
-    "shared ExpRef": Contestant("bandit", "expref-shared", PRACTICAL, "threshold", THRESHOLDS),
+    "shared ExpRef": Contestant("bandit", "expref-shared", PRACTICAL, "deviations", DEVIATIONS),
     "shared OrderedExpRef": Contestant(
-        "bandit", "expref-shared", {**PRACTICAL, "ordered": True}, "threshold", THRESHOLDS
+        "bandit", "expref-shared", {**PRACTICAL, "ordered": True}, "deviations", DEVIATIONS
     ),
     "policy gradient": Contestant(
         "bandit", "policy-gradient", {}, "learning_rate", (0.1, 0.4, 1.5, 6.0, 24.0)

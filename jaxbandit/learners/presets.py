@@ -40,15 +40,15 @@ PRESETS: dict[str, dict[str, dict[str, float]]] = {
     "expref-shared": {
         "theory": {},
         "practical": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.2, "ratio": 0.5**0.5, "num_phases": 7, "threshold": 0.125,
-            "greedy_share": 0.95,
+            "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 7, "deviations": 2.5,
+            "greedy_share": 0.99,
         },
     },
     "ordered-expref-shared": {
         "theory": {},
         "practical": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 7, "threshold": 0.125,
-            "greedy_share": 0.95, "exploration_scale": 1.25,
+            "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 7, "deviations": 2.5,
+            "greedy_share": 0.99, "exploration_scale": 2.5,
         },
     },
 }  # fmt: skip

@@ -47,7 +47,7 @@ from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, doubt
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import together
 
-PRESETS = {"theory": 1.0, "practical": 2.0**-5}
+PRESETS = {"theory": 1.0, "practical": 2.0**-5, "practical-bernstein": 2.0**-8}
 
 
 class UCBVIState(NamedTuple):
@@ -78,7 +78,7 @@ class UCBVIState(NamedTuple):
 def ucbvi(
     bonus_scale: float | None = None,
     monotone: bool = False,
-    bonus: str = "hoeffding",
+    bonus: str | None = None,
     preset: str | None = None,
 ) -> Learner:
     """UCB-VI with ``bonus_scale`` times the Hoeffding or the Bernstein bonus.
@@ -86,9 +86,10 @@ def ucbvi(
     Args:
         bonus_scale: c >= 0; 1 if neither it nor a preset is given.
         monotone: take the min with the Q of the episode before.
-        bonus: "hoeffding" or "bernstein".
-        preset: "theory" (c = 1) or "practical" (c = 1/32, no guarantee); ``bonus_scale`` overrides
-            it.
+        bonus: "hoeffding" (the default) or "bernstein".
+        preset: "theory" (c = 1), "practical" (c = 1/32, no guarantee) or "practical-bernstein" (the
+            Bernstein bonus with c = 1/256, no guarantee either, and lower regret at most T);
+            ``bonus_scale`` overrides it.
 
     Example:
         >>> learner = ucbvi(preset="practical")
@@ -99,6 +100,8 @@ def ucbvi(
     if bonus_scale is None:
         bonus_scale = PRESETS[preset or "theory"]
     choice("monotone", monotone, (False, True))
+    if bonus is None:
+        bonus = "bernstein" if preset == "practical-bernstein" else "hoeffding"
     choice("bonus", bonus, ("hoeffding", "bernstein"))
     check({"bonus_scale": bonus_scale})
     init, update = _variant(monotone, bonus == "bernstein")

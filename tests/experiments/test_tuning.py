@@ -18,7 +18,9 @@ def test_tuning_instances_are_not_the_reported_ones_and_presets_were_tried():
     assert not np.array_equal(one, two)
     assert all(tuning.preset_of(name) is not None for name in tuning.LEARNERS)
     plans = tuning.sweeps(Options(full=True))
-    assert [plan["num_episodes"] for plan in plans.values()] == [20_000, 200_000, 2_000_000]
+    assert [plan["num_episodes"] for plan in plans.values()] == [20_000, 200_000, 2_000_000] * 2
+    for name, plan in plans.items():
+        assert ("prophet bandit" in plan["learners"]) == name.endswith("-single")
 
 
 def test_tuning_chooses_the_smallest_worst_ratio_and_says_how_far_it_is_elsewhere():
@@ -36,6 +38,10 @@ def test_tuning_chooses_the_smallest_worst_ratio_and_says_how_far_it_is_elsewher
     names = {name: list(members) for name, members in jb.stats.families(ds).items()}
     ds["regret"].loc[{"learner": "UCB-VI", "parameter": 5, "instance": names["I2 H=6 k=3"]}] /= 100
     assert tuning.judged(datasets, "UCB-VI").worst[5] > 2
+    # What a learner was devised on is no check of it.
+    shared = tuning.cells(datasets, "shared ExpRef"), tuning.cells(datasets, "shared ExpRef", True)
+    assert [len(names) for names in shared] == [12, 6]
+    assert all("k=1," in name for name in tuning.cells(datasets, "prophet bandit"))
     table = tuning.tables(datasets, options)["tuning.md"]
     assert "9 cells of training and 9 of the check" in table
     assert "knapsack, 15 items, budget 3, T = 100,000" in table

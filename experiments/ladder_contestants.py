@@ -65,6 +65,13 @@ CONTESTANTS = {
     ),
     "PSRL": Contestant("semi-bandit", "psrl", {}, "concentration", (0.3, 1.0, 3.0, 10.0, 30.0)),
     "UCB-VI": Contestant("semi-bandit", "ucbvi", {}, "bonus_scale", SCALES),
+    "UCB-VI, Bernstein": Contestant(
+        "semi-bandit",
+        "ucbvi",
+        {"bonus": "bernstein"},
+        "bonus_scale",
+        (1 / 1024, 1 / 512, 1 / 256, 1 / 128, 1 / 64),
+    ),
     "UCB-VI, doubling": Contestant("semi-bandit", "ucbvi-doubling", {}, "bonus_scale", SCALES),
     "prophet optimism": Contestant(
         "semi-bandit and structure", "prophet-optimism", {}, "bonus_scale", SCALES

@@ -11,7 +11,7 @@ from jaxbandit.sweeps.families import expand_instances
 from jaxbandit.sweeps.parameters import expand_learners
 
 POINTS = 12
-LEVELS = {"ExpRef": 3.0, "OrderedExpRef": 2.0, "UCB-VI": 1.0}
+LEVELS = {"ExpRef": 3.0, "OrderedExpRef": 2.0, "UCB-VI": 1.0, "prophet bandit": 2.0}
 
 
 def make_up(arguments, levels=LEVELS, seconds=lambda learner, capacity: 1.0, number=0):

@@ -116,8 +116,8 @@ def presets(learner: str) -> dict[str, dict[str, Any]]:
     A preset is what the docstring's text on ``preset`` quotes and the constructor accepts.
 
     Example:
-        >>> presets("ucbvi")
-        {'theory': {}, 'practical': {'bonus_scale': 0.03125}}
+        >>> presets("ucbvi")["practical"]
+        {'bonus_scale': 0.03125}
     """
     import numpy as np
 

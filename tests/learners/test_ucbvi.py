@@ -373,6 +373,10 @@ def test_presets_and_errors():
     assert float(ucbvi().params["bonus_scale"]) == 1.0
     assert float(ucbvi(preset="practical").params["bonus_scale"]) == 2**-5
     assert float(ucbvi(0.5, preset="practical").params["bonus_scale"]) == 0.5
+    other = ucbvi(preset="practical-bernstein")
+    assert float(other.params["bonus_scale"]) == 2**-8
+    assert other.rules == ucbvi(bonus="bernstein").rules
+    assert ucbvi(preset="practical-bernstein", bonus="hoeffding").rules == ucbvi().rules
     assert make_learner("ucbvi", monotone=True).feedback == "semi-bandit"
     for parameters, message in [
         ({"bonus_scale": -1}, "bonus_scale: -1; accepted: a finite number >= 0"),

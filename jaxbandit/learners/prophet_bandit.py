@@ -43,7 +43,7 @@ from jaxbandit.types import Array
 
 PRESETS: dict[str, dict[str, float]] = {
     "theory": {"episodes_scale": 1.0, "threshold_scale": 1.0, "first_epsilon": 1.0},
-    "practical": {"episodes_scale": 1 / 12, "threshold_scale": 0.02, "first_epsilon": 0.3},
+    "practical": {"episodes_scale": 1 / 12, "threshold_scale": 0.02, "first_epsilon": 0.42},
 }
 
 

@@ -147,9 +147,9 @@ def ratios(ds: Dataset, ordered: bool) -> dict[str, dict[str, Estimate]]:
             chosen = ds["regret"].isel(episode=-1).where(ds["family"] == family, drop=True)
             for learner in chosen["learner"].values:
                 values = chosen.sel(learner=learner).mean("seed").values / scale
-                found.setdefault(str(learner), {})[family] = mean_interval(
-                    values, replicates="instances"
-                )
+                mean = mean_interval(values, replicates="instances")
+                # no regret is below 0
+                found.setdefault(str(learner), {})[family] = mean._replace(low=max(mean.low, 0.0))
     return found
 
 

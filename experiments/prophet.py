@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.stats import Row
 
 HORIZONS, CAPACITIES, NUM_VALUES = (15, 20), (2, 3, 4), 5
 NUM_EPISODES = 2_000_000
@@ -189,12 +190,25 @@ def summary(datasets: dict[str, Dataset]) -> str:
     columns: dict[str, dict[str, str]] = {}
     for constants in CONSTANTS:
         for row in stats.final_table(joined(datasets, constants)):
-            cell = f"{row.mean / 1000:.3g} ± {(row.high - row.low) / 2000:.2g}"
+            cell = _in_thousands(row)
             columns.setdefault(labelled(row.learner, constants), {})[row.family] = cell
     panels = list(next(iter(columns.values())))
     rows = [[name, *(column.get(name, "") for column in columns.values())] for name in panels]
-    note = "Final regret in thousands, mean ± half of the 95 % t-interval over seeds (I1) or instances (I2)."
+    note = (
+        "Final regret in thousands, mean ± half of the 95 % t-interval over seeds (I1) or instances (I2); "
+        "both ends where it would reach below 0."
+    )
     return f"{note}\n\n{markdown_table(['panel', *columns], rows)}"
+
+
+def _in_thousands(row: Row) -> str:
+    """Mean and interval; one that was cut off at 0 lies not evenly about the mean."""
+    mean, low, high = (x / 1000 for x in (row.mean, row.low, row.high))
+    return (
+        f"{mean:.3g} ({low:.2g} to {high:.2g})"
+        if low == 0 < high
+        else f"{mean:.3g} ± {high - mean:.2g}"
+    )
 
 
 def expect(datasets: dict[str, Dataset], options: Options) -> str:

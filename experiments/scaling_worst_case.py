@@ -87,7 +87,7 @@ def worst_case(ds: Dataset, learner: str) -> WorstCase:
     return WorstCase(
         horizons=horizons,
         regret=mean.max(0),
-        low=mean[where, at] - half,
+        low=np.maximum(mean[where, at] - half, 0.0),
         high=mean[where, at] + half,
         gap=gaps[where],
         fitted=fitted,

@@ -12,18 +12,27 @@ is 95 %. The data:
   instances; the last row counts runs instead, which is what it would be to get this wrong.
 
 Curves are 20 points of a random walk with such increments, for the band of a whole curve; slopes
-are those of power laws with such factors and measurement noise.
+are those of power laws with such factors and measurement noise. `compare` and `until_decided` have
+four learners whose numbers are such data times 1, 1.5, 2 and 3, and must be right about all six pairs
+(and, the latter, at all looks: 3 and 6, or 8, 16 and 32 seeds). Shares of runs (profiles,
+probabilities of improvement) answer for fixed instances and new seeds: there, clustered data are
+n seeds of each of 4 instances.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jaxbandit import stats
 from jaxbandit.experiment.report import markdown_table
+from jaxbandit.studies.deciding import Judge
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 COUNTS = (3, 6, 32)
 SEEDS = 4
@@ -123,11 +132,86 @@ def of_a_median(draw: Draw, count: int, repetitions: int) -> float:
     return hits / repetitions
 
 
+FACTORS = np.array([1.0, 1.5, 2.0, 3.0])
+LOOKS = {3: [3], 6: [3, 6], 32: [8, 16, 32]}
+LEARNERS = ("A", "B", "C", "D")
+
+
+def of_pairs(draw: Draw, truth: float, count: int, repetitions: int) -> tuple[float, float]:
+    """Shares in which `compare`, and `until_decided` at its looks, are right about all pairs."""
+    rng = np.random.default_rng(count)
+    means = dict(zip(LEARNERS, truth * FACTORS, strict=True))
+    hits = np.zeros(2)
+    for j in range(repetitions):
+        values = FACTORS * draw(rng, (count, len(FACTORS)))
+        judge = Judge(LEARNERS, LOOKS[count], key=j, num_resamples=400)
+        for look in LOOKS[count]:
+            judge.look([values[:look]])
+        at_once = stats.compare_values(LEARNERS, [values], key=j, num_resamples=400)
+        for which, found in enumerate((at_once, judge.comparison())):
+            hits[which] += all(
+                pair.low <= means[pair.worse] - means[pair.better] <= pair.high
+                for pair in found.pairs
+            )
+    return hits[0] / repetitions, hits[1] / repetitions
+
+
+RATIOS = (1.0, 1.5, 2.0)
+
+
+def of_shares(data: str, count: int, repetitions: int) -> tuple[float, float]:
+    """Shares in which the intervals of `probability_of_improvement` and of `performance_profiles` (of the learner
+    that is worse, where the truth is no 0 or 1) cover."""
+    from scipy.stats import norm
+
+    rng = np.random.default_rng(count)
+    better, worse = np.zeros(1), np.full(1, 0.7)
+    if data == "clustered":
+        better, worse = np.zeros(SEEDS), np.array([0.0, 0.5, 1.0, 1.5])
+    if data == "skewed":
+        win, below = 2 / 3, 1 - np.exp(-np.array(RATIOS) / 2)
+    else:
+        win = float(norm.cdf((worse - better) / np.sqrt(2)).mean())
+        below = np.array([norm.cdf(5 * ratio - 5 - worse).mean() for ratio in RATIOS])
+    hits, inside = 0, (below > 0.02) & (below < 0.98)
+    covered = np.zeros(len(RATIOS))
+    for j in range(repetitions):
+        if data == "skewed":
+            runs = rng.exponential([[[1.0]], [[2.0]]], (2, 1, count))
+        else:
+            runs = rng.normal(
+                5 + np.stack([better, worse])[..., None], 1.0, (2, better.size, count)
+            )
+        ds = _as_sweep(runs)
+        pair = stats.probability_of_improvement(ds, key=j, num_resamples=400)[0]
+        hits += pair.low <= win <= pair.high
+        b = stats.performance_profiles(ds, ratios=RATIOS, key=j, num_resamples=400).share["B"]
+        covered += (b.low <= below) & (below <= b.high)
+    return hits / repetitions, float(covered[inside].mean() / repetitions)
+
+
+def _as_sweep(runs: np.ndarray) -> Dataset:
+    """Final regrets [learners, instances, seeds] as the Dataset of a sweep."""
+    import xarray
+
+    names = {"learner": list(LEARNERS[: len(runs)]), "instance": [str(j) for j in range(runs.shape[1])]}  # fmt: skip
+    dims = ("learner", "instance", "seed", "episode")
+    return xarray.Dataset({"regret": (dims, runs[..., None])}, coords=names | {"episode": [1]})
+
+
 def of_runs_as_replicates(count: int, repetitions: int) -> float:
     """What a t-interval over all runs of clustered data covers: the mistake that is not made."""
     runs = clustered_runs(np.random.default_rng(count), (count, repetitions))
     b = stats.band(np.moveaxis(runs, 2, 1).reshape(count * SEEDS, repetitions))
     return float(np.mean((b.low <= 5) & (b.high >= 5)))
+
+
+MORE = (
+    "all pairs, `compare`",
+    "all pairs, all looks, `until_decided`",
+    "`probability_of_improvement`",
+    "`performance_profiles`",
+)
 
 
 def measured(repetitions: int = 20_000) -> dict[str, dict[tuple[str, int], float]]:
@@ -147,6 +231,10 @@ def measured(repetitions: int = 20_000) -> dict[str, dict[tuple[str, int], float
             found.setdefault("`loglog_slope` (jackknife)", {})[here] = share
             share = of_a_median(draw, count, slow)
             found.setdefault("`time_to_average_regret` (median)", {})[here] = share
+            pairs = of_pairs(draw, truth, count, slow)
+            shares = of_shares(data, count, slow)
+            for name, share in zip(MORE, (*pairs, *shares), strict=True):
+                found.setdefault(name, {})[here] = share
     wrong = {("clustered", n): of_runs_as_replicates(n, repetitions) for n in COUNTS}
     return {**found, 'mean, "t", runs counted as replicates': wrong}
 

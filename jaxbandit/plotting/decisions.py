@@ -212,10 +212,10 @@ def plot_profiles(
     ax.set_xlabel("ratio to the regret of the instance's best learner", fontsize=TEXT_SIZE)
     ax.set_ylabel("share of runs at or below", fontsize=TEXT_SIZE)
     ax.legend(fontsize=TICK_SIZE, frameon=False, handlelength=3, loc="best")
-    level = 100 * next(iter(profiles.share.values())).level
+    one = next(iter(profiles.share.values()))
     note = (
         f"{profiles.num_instances} instances x {profiles.num_seeds} seeds; "
-        f"{level:g} % bootstrap percentiles, stratified by instance"
-    )
+        f"{100 * one.level:g} % score intervals, stratified by instance"
+    ) + ("; few seeds: cover less" if one.doubt else "")
     heading(ax, "Performance profiles" if title is None else title, [note])
     return Drawn(figure_of(ax), ax, dict(profiles.share))

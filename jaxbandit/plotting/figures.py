@@ -127,6 +127,17 @@ def literal(name: str) -> str:
     return name.replace("$", r"\$")
 
 
+def refuse_latex() -> None:
+    """An error if matplotlib would give all texts to LaTeX, which would run what a name says."""
+    import matplotlib
+
+    if matplotlib.rcParams["text.usetex"]:
+        raise ValueError(
+            "matplotlib.rcParams['text.usetex']: True; accepted: False "
+            "(LaTeX takes names for commands, and % for the end of a line)"
+        )
+
+
 def new_figure(
     size: tuple[float, float], rows: int = 1, columns: int = 1
 ) -> tuple[Figure, list[Axes]]:
@@ -134,6 +145,7 @@ def new_figure(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    refuse_latex()
     figure = Figure(figsize=size, layout="constrained", dpi=100)
     FigureCanvasAgg(figure)
     return figure, list(np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel())
@@ -146,6 +158,7 @@ def figure_of(ax: Axes) -> Figure:
 
 def plain_axes(ax: Axes) -> None:
     """Light axes: no top and right spine, small ticks."""
+    refuse_latex()
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
     ax.tick_params(labelsize=TICK_SIZE, color=GREY, length=2.5, width=0.6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,9 @@ FORMATS = ("png", "svg", "pdf", "eps", "pgf")
 USUAL_FORMATS = ("png", "svg", "pdf")
 """Those of a path without a suffix; eps knows no transparency, and pgf needs LaTeX."""
 FILE_SETTINGS: dict[Any, Any] = {"pdf.fonttype": 42, "svg.hashsalt": "jaxbandit"}
+MATHEMATICS = re.compile(r"(?<!\\)\$[^$]*\$")
+COMMANDS = re.compile(r"[\\{}#&~$]")
+"""What LaTeX takes for more than a letter; matplotlib itself takes care of %, _ and ^."""
 
 
 def save_figure(
@@ -52,6 +56,7 @@ def save_figure(
     files = files_of(path, formats)
     if any(file.suffix == ".pgf" for file in files):
         _check_latex(str(matplotlib.rcParams["pgf.texsystem"]))
+        check_texts(figure)
     written = []
     for file in files:
         form = file.suffix[1:]
@@ -95,6 +100,21 @@ def files_of(path: str | os.PathLike, formats: Sequence[str] | None = None) -> l
     for form in formats or ():
         accept("formats", form, FORMATS)
     return [path.with_name(f"{path.name}.{form}") for form in formats or USUAL_FORMATS]
+
+
+def check_texts(figure: Figure) -> None:
+    """An error if LaTeX, through which a pgf file goes, would read a name as commands."""
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()  # ticks get their texts when they are drawn
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        found = COMMANDS.search(MATHEMATICS.sub("", text.get_text()))
+        if found:
+            raise ValueError(
+                f"formats: 'pgf' is LaTeX, and {text.get_text()!r} in this figure has the character {found[0]!r}; "
+                "accepted: names without \\ { } # & ~ $ (names= gives others), or another format"
+            )
 
 
 def _check_latex(program: str) -> None:

@@ -50,6 +50,7 @@ _NAMES = {
     "bootstrap": "bootstrap-t interval",
     "simultaneous": "simultaneous band",
     "skewed": "interval for skewed runs",
+    "score": "score interval",
 }
 DOUBTS = {
     "few": "few runs: covers less if skewed",
@@ -72,7 +73,7 @@ class Band(NamedTuple):
     level: float
     """Confidence level, or the central share of the runs for "quantile"."""
     kind: str
-    """One of `KINDS`."""
+    """One of `KINDS`, or "score" for the shares of `jaxbandit.stats.profiles`."""
     replicates: str = "seeds"
     """What the replicates are: "seeds" or "instances"."""
     doubt: str = ""
@@ -127,6 +128,22 @@ class Estimate(NamedTuple):
     """Confidence level."""
     replicates: str = "seeds"
     """What the replicates are: "seeds" or "instances"."""
+    doubt: str = ""
+    """Why the interval may cover less than it says: "few", "skewed", or "" if nothing speaks for
+    it."""
+
+    def __str__(self) -> str:
+        """The number, its interval and what it rests on.
+
+        Example:
+            >>> print(mean_interval([1.0, 2.0, 3.0]))
+            2 (95 % interval -0.4841 to 4.484; few runs: covers less if skewed; 3 seeds)
+        """
+        if not np.isfinite([self.low, self.high]).all():
+            return f"{self.value:.4g} (no interval; {self.n} {self.replicates})"
+        doubt = f"; {DOUBTS[self.doubt]}" if self.doubt else ""
+        percent = f"{100 * self.level:g} % interval {self.low:.4g} to {self.high:.4g}"
+        return f"{self.value:.4g} ({percent}{doubt}; {self.n} {self.replicates})"
 
 
 def band(
@@ -179,7 +196,7 @@ def band(
     if kind == "skewed":
         low, high = _skewed(curves, center, half)
         return Band(center=center, low=low, high=high, **about)
-    doubt = _doubt(curves, kind) if half.any() else ""
+    doubt = doubt_of(curves[:, -1], kind) if half.any() else ""
     return Band(center=center, low=center - half, high=center + half, doubt=doubt, **about)
 
 
@@ -194,14 +211,19 @@ def _skewed(
     return np.maximum(center - half, 0.0), high
 
 
-def _doubt(curves: np.ndarray, kind: str) -> str:
-    """Whether the last values of the curves are too few, or too skewed, for Student-t."""
-    count = curves.shape[0]
+def doubt_of(values: np.ndarray, kind: str = "t") -> str:
+    """Whether values [n] are too few, or too skewed, for Student-t: "few", "skewed" or "".
+
+    Example:
+        >>> doubt_of(np.arange(3.0)), doubt_of(np.arange(9.0)), doubt_of(np.arange(9.0) ** 6)
+        ('few', '', 'skewed')
+    """
+    count = len(values)
     if count < FEW:  # where the bootstrap is Student-t, too
         return "" if kind == "simultaneous" else "few"
     if kind != "t":
         return ""
-    last = curves[:, -1] - curves[:, -1].mean()
+    last = values - values.mean()
     if not last.any():
         return ""
     skew = np.mean(last**3) / np.mean(last**2) ** 1.5 * np.sqrt(count * (count - 1)) / (count - 2)
@@ -233,6 +255,7 @@ def mean_interval(
         n=b.n,
         level=b.level,
         replicates=replicates,
+        doubt=b.doubt,
     )
 
 

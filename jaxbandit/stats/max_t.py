@@ -9,7 +9,7 @@ All P intervals together hold the stated level: estimate +- q x error, with q th
 one-sided bootstrap quantiles of max_p t*_p (replicates are resampled within their stratum, all
 columns together, so that q knows how the quantities depend on each other). With fewer than 8
 replicates in a stratum the bootstrap is too coarse, and q is Bonferroni's Student-t quantile with
-Satterthwaite's degrees of freedom.
+Satterthwaite's degrees of freedom (measured on exponential data: 93 to 94 % instead of 95).
 """
 
 from __future__ import annotations

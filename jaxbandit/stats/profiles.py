@@ -2,8 +2,9 @@
 
 Both answer for *these* instances (each counts once) and for new seeds on them, so the bootstrap is
 stratified: seeds are resampled within every instance, the same ones for all learners, and instances
-are not. Intervals are the bootstrap's percentiles, point by point, as is usual for these two
-summaries; they say where the estimate would fall with other seeds.
+are not. Both are shares p, and their intervals, point by point, are Wilson's for p(1 - p)/m, with m
+from the bootstrap's variance but never more than the number of runs. The bootstrap's percentiles,
+usual for these two, cover 73 % instead of 95 % at 3 seeds: where all runs agree they have no width.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import accept
-from jaxbandit.stats.bootstrap import generator
+from jaxbandit.stats.bootstrap import FEW, generator
 from jaxbandit.stats.decisions import final_values
 from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.max_t import resampled_counts
@@ -107,11 +108,17 @@ def performance_profiles(
             below = np.concatenate([np.zeros((num_resamples, 1)), below], axis=1)
             cut = np.searchsorted(values[order, j], taus * best[:, None], side="right")
             drawn[:, j] += np.take_along_axis(below, cut, axis=1) / len(runs)
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = share_interval(center, drawn.var(axis=0), runs, level)
     seeds = min(map(len, runs))
     share = {
         label: Band(
-            center=center[j], low=low[j], high=high[j], n=seeds, level=level, kind="bootstrap"
+            center=center[j],
+            low=low[j],
+            high=high[j],
+            n=seeds,
+            level=level,
+            kind="score",
+            doubt="few" if seeds < FEW else "",
         )
         for j, label in enumerate(labels)
     }
@@ -158,7 +165,7 @@ def probability_of_improvement(
             drawn += np.divide(
                 won, weight, out=np.full(num_resamples, 0.5), where=weight > 0
             ) / len(runs)
-        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+        low, high = share_interval(np.float64(value), drawn.var(), runs, level)
         found.append(
             Improvement(
                 first=labels[a],
@@ -188,6 +195,31 @@ def improvement_table(rows: Sequence[Improvement], format: str = "text") -> str:
     return write_table(
         ["learner", "has less regret than", "probability", percent], cells, format, right=[2]
     )
+
+
+def share_interval(
+    share: Any, variance: Any, runs: Sequence[np.ndarray], level: float
+) -> tuple[Any, Any]:
+    """Wilson's interval for a share whose estimate has this variance (the bootstrap's).
+
+    Example:
+        >>> import numpy as np
+        >>> low, high = share_interval(np.array(1.0), np.array(0.0), [np.zeros((4, 2))], 0.95)
+        >>> round(float(low), 2), float(high)       # 4 of 4
+        (0.51, 1.0)
+    """
+    from scipy import stats
+
+    most, seeds = sum(map(len, runs)), min(map(len, runs))
+    spread = share * (1 - share)
+    variance = variance * seeds / (seeds - 1)  # resampling n of n is short by that
+    known = (variance > 0) & (spread > 0)
+    m = np.minimum(most, np.divide(spread, variance, out=np.full(np.shape(share), np.inf), where=known))  # fmt: skip
+    q = stats.norm.ppf((1 + level) / 2)
+    middle = (share + q**2 / (2 * m)) / (1 + q**2 / m)
+    half = q * np.sqrt(spread / m + q**2 / (4 * m**2)) / (1 + q**2 / m)
+    # the ends are 0 and 1 where all runs agree, not 1e-17 from them
+    return np.where(share > 0, middle - half, 0.0), np.where(share < 1, middle + half, 1.0)
 
 
 def _wins(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import number, real_array, share, some
-from jaxbandit.stats.intervals import Estimate, as_curves
+from jaxbandit.stats.intervals import Estimate, as_curves, doubt_of
 from jaxbandit.stats.replication import (
     curve_names,
     families,
@@ -39,7 +39,8 @@ def loglog_slope(
     The mean curve is read at 32 log-spaced episodes from ``fit_from`` (default T/10: the last
     decade) to T, so the answer does not depend on the recorded episodes. The interval is the jackknife
     over replicates: n slopes with one replicate left out each, Student-t with n - 1 degrees of
-    freedom (measured: 95 % for normal data; for exponential data 88 % at n = 6, 94 % at n = 32). Theorems 3.1 and 3.11 bound the exponent by 1/2.
+    freedom. Measured: 95 % for normal data; for exponential data 88 % at n = 6, 94 % at n = 32, so few or skewed
+    replicates get the word that t-intervals get (``doubt``). Theorems 3.1 and 3.11 bound the exponent by 1/2.
 
     Args:
         episodes: [points], increasing.
@@ -102,6 +103,7 @@ def loglog_slope(
         n=count,
         level=level,
         replicates=replicates,
+        doubt=doubt_of(left_out) if error > 1e-12 else "",
     )
 
 

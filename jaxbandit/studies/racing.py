@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandit import checks
+from jaxbandit.stats.bootstrap import FEW
 from jaxbandit.stats.intervals import Estimate
 from jaxbandit.stats.max_t import FLAT, standard_error
 from jaxbandit.studies.scoring import (
@@ -278,9 +279,9 @@ def _estimate(runs: list[np.ndarray], tasks: Tasks, level: float) -> Estimate:
     half = float(stats.t.ppf((1 + level) / 2, freedom[0]) * error[0])
     mean = float(np.mean([task.mean() for task in strata]))
     count = sum(part.size for part in runs)
-    return Estimate(
-        value=mean, low=mean - half, high=mean + half, n=count, level=level, replicates="runs"
-    )
+    low = max(mean - half, min(mean, 0.0))  # regret is at least 0, and so is its mean
+    doubt = "few" if half and min(map(len, strata)) < FEW else ""
+    return Estimate(value=mean, low=low, high=mean + half, n=count, level=level, replicates="runs", doubt=doubt)  # fmt: skip
 
 
 def _tasks(given: Tasks | None, score: str, num_instances: int) -> tuple[tuple[int, ...], ...]:

@@ -120,3 +120,17 @@ def test_notebooks_show_own_figures_and_not_those_of_pyplot():
         assert figures.Drawn(managed, None, {})._repr_png_() is None
     finally:
         plt.close(managed)
+
+
+def test_latex_is_refused_for_all_texts():
+    import matplotlib
+    import pytest
+    from synthetic_sweep import synthetic_sweep
+
+    import jaxbandit as jb
+
+    with (
+        matplotlib.rc_context({"text.usetex": True}),
+        pytest.raises(ValueError, match=r"text\.usetex'\]: True; accepted: False"),
+    ):
+        jb.plot_regret(synthetic_sweep())

@@ -43,6 +43,21 @@ def test_pgf_needs_latex(drawn, tmp_path, monkeypatch):
         drawn.save(tmp_path / "x.pgf")
 
 
+@pytest.mark.parametrize("name", [r"\input{/etc/passwd}", "cost $5", "a & b", "#1"])
+def test_pgf_refuses_names_that_latex_would_run(name, monkeypatch, tmp_path):
+    """LaTeX is asked for the size of every text, so a name that is a command would be run."""
+    monkeypatch.setattr("shutil.which", lambda program: "/usr/bin/latex")
+    ds = synthetic_sweep().assign_coords(learner=[name, "OrderedExpRef", "UCB-VI"])
+    for figure in (jb.plot_regret(ds), jb.plot_final(ds)):  # at the end of a curve, at a tick
+        with pytest.raises(ValueError, match=r"'pgf' is LaTeX, and .* in this figure has the"):
+            figure.save(tmp_path / "x.pgf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_pgf_takes_what_we_write_ourselves(drawn):
+    files.check_texts(drawn.figure)
+
+
 def test_show_opens_a_window_or_says_why_not(drawn, monkeypatch):
     with pytest.raises(RuntimeError, match="no display"):
         drawn.show()

@@ -6,6 +6,7 @@ import xarray as xr
 from scipy import stats as scipy_stats
 
 from jaxbandit.stats import performance_profiles, probability_of_improvement
+from jaxbandit.stats.profiles import share_interval
 
 
 def dataset(runs):
@@ -70,6 +71,26 @@ def test_improvement_is_covered():
     # Percentile intervals of 16 seeds cover a little less than 95 %; 3 simulation errors (0.013
     # each) below 94 %: false alarm about 0.1 % for a fresh key, none for this one.
     assert 0.90 < hits / repetitions <= 1.0
+
+
+@pytest.mark.parametrize(("hits", "count"), [(0, 3), (3, 3), (2, 6), (31, 32)])
+def test_the_interval_of_a_plain_share_is_wilsons(hits, count):
+    """With the variance of independent runs, and where all agree."""
+    share = np.array(hits / count)
+    variance = share * (1 - share) / count * (count - 1) / count  # as resampling has it
+    found = share_interval(share, variance, [np.zeros((count, 1))], 0.95)
+    told = scipy_stats.binomtest(hits, count).proportion_ci(0.95, method="wilson")
+    np.testing.assert_allclose(found, told, atol=1e-12)
+
+
+def test_a_share_is_never_known_better_than_by_its_runs():
+    share = np.array(0.5)
+    runs = [np.zeros((4, 1)), np.zeros((4, 1))]
+    narrow = share_interval(share, np.array(1e-6), runs, 0.95)
+    np.testing.assert_allclose(narrow, share_interval(share, np.array(0.0), runs, 0.95))
+    wide = share_interval(share, np.array(0.1), runs, 0.95)
+    assert wide[0] < narrow[0]
+    assert wide[1] > narrow[1]
 
 
 def test_errors_name_what_is_accepted():

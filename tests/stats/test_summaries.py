@@ -48,6 +48,22 @@ def test_slope_interval_covers_the_exponent_of_the_mean():
     assert 0.93 - 0.033 < hits / 400 < 0.985
 
 
+def test_slopes_of_few_or_skewed_replicates_say_so():
+    episodes = np.geomspace(10, 1000, 20)
+    curves = (
+        1 + np.random.default_rng(0).exponential(1.0, (12, 1)) * np.log(episodes)
+    ) * episodes**0.5
+    few = stats.loglog_slope(episodes, curves[:3])
+    assert few.doubt == "few"
+    assert "few runs: covers less if skewed; 3 seeds)" in str(few)
+    assert stats.loglog_slope(episodes, curves[[0] * 3]).doubt == ""  # no interval to doubt
+    one_far = np.concatenate([curves[:9] * 0.01 + episodes**0.5, 50 * curves[:1] * episodes**0.2])
+    assert stats.loglog_slope(episodes, one_far).doubt == "skewed"
+    even = (1 + np.linspace(0, 1, 12)[:, None] * np.log(episodes)) * episodes**0.5
+    assert stats.loglog_slope(episodes, even).doubt == ""
+    assert str(stats.loglog_slope(episodes, even[:1])).endswith("(no interval; 1 seeds)")
+
+
 def test_time_is_reached_for_good():
     episodes = np.array([10.0, 20.0, 40.0, 80.0])
     dips_then_rises = [1.0, 10.0, 20.0, 24.0]

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from jaxbandit.plotting import (
         plot_active_sets,
         plot_comparison,
+        plot_episode,
         plot_final,
         plot_instance,
         plot_metric,
@@ -91,6 +92,7 @@ _HOME = {
     "plotting": [
         "plot_active_sets",
         "plot_comparison",
+        "plot_episode",
         "plot_final",
         "plot_metric",
         "plot_instance",
@@ -169,6 +171,7 @@ __all__ = [
     "optimal_values",
     "plot_active_sets",
     "plot_comparison",
+    "plot_episode",
     "plot_final",
     "plot_instance",
     "plot_metric",

@@ -154,7 +154,7 @@ SETTINGS = [[{"bonus_scale": 0.5}], [{"bonus_scale": 0.25}, {"bonus_scale": 2}],
 
 NAMES = [
     "Range", "Tuner", "describe", "final_policy", "from_blocks", "hardness", "in_units", "instance_of", "label", "labels_of", "merge", "one_bit",
-    "plot_active_sets", "plot_comparison", "plot_final", "plot_instance", "plot_metric", "plot_parameter",
+    "plot_active_sets", "plot_comparison", "plot_episode", "plot_final", "plot_instance", "plot_metric", "plot_parameter",
     "plot_policy", "plot_profiles", "points", "reference", "reference_sweep", "run", "select", "trace", "tune",
     "until_decided",
 ]  # fmt: skip
@@ -197,7 +197,7 @@ def parts():
         "tune": ({"learner": st.just(UCBVI), "space": st.just({"bonus_scale": [0.5, 2]}),
                   "instances": st.just({"shop": MDP}), "budget": st.sampled_from([8, 16]),
                   "num_episodes": EPISODES, "check_seeds": st.just(4), "first_seeds": st.just(2),
-                  "level": st.just(0.9), "seed": st.just(1), "method": st.sampled_from([None, "grid"]),
+                  "level": st.just(0.9), "seed": st.just(1), "method": st.sampled_from([None, "grid"]), "score": st.sampled_from(["mean", "worst-ratio"]),
                   "num_candidates": st.none(), "check": st.none()}, check_tuned),
         "until_decided": ({"learners": st.just({"any": UNIFORM, "best": ORACLE}), "instances": st.just({"shop": MDP}),
                            "num_episodes": EPISODES, "max_seeds": st.sampled_from([4, 8]), "first_seeds": st.just(4),
@@ -209,6 +209,7 @@ def parts():
                         "x_scale": st.sampled_from(["linear", "log"]),
                         **WHICH, **TITLE}, drawn_figure),
         "plot_instance": ({"mdp": st.just(MDP), **TITLE}, drawn_figure),
+        "plot_episode": ({"mdp": st.just(MDP), "episode": st.just(jb.trace(MDP, jb.optimal(MDP)[1], jax.random.key(0))), **TITLE}, drawn_figure),
         "plot_metric": ({"ds": st.just(fuzzing.sweep_results().assign(gap=fuzzing.sweep_results()["regret"])), "name": st.just("gap"), "learners": learner,
                          "family": st.sampled_from(["I1", "I2"]), **WHICH, **TITLE}, drawn_figure),
         "plot_parameter": ({"ds": st.just(varied()), "parameter": st.sampled_from([None, "bonus_scale"]),

@@ -44,6 +44,10 @@ class Show:
     """Of the episode, and of the instance if it is drawn."""
     policy: Literal["optimal", "uniform"] = "optimal"
     """Whose episode is shown: the optimal policy's, or one of random actions."""
+    figure: Path | None = None
+    """Draw the episode as a row of boxes to this file, such as episode.png."""
+    overwrite: bool = False
+    """Replace the file if it exists."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 from typing import Any
 
 from jaxbandit.cli.commands import Show
@@ -20,6 +21,8 @@ def show_instance(command: Show) -> None:
         import jaxbandit as jb
 
     Options(seed=command.seed).check()
+    if command.figure is not None:
+        _check_figure(command.figure, command.overwrite)
     with waiting("planning", elsewhere=False):
         parameters = read_parameters(command.parameters)
         mdp, used = small_instance(command.instance, parameters, command.seed)
@@ -37,7 +40,21 @@ def show_instance(command: Show) -> None:
         played = np.full((*policy.shape, mdp.num_actions), 1 / mdp.num_actions, np.float32)
         whose = "random actions"
     print(f"\none episode of {whose} (--seed {command.seed})")
-    print(jb.trace(mdp, played, jax.random.key(command.seed)))
+    episode = jb.trace(mdp, played, jax.random.key(command.seed))
+    print(episode)
+    if command.figure is not None:
+        with waiting("drawing", elsewhere=False):
+            files = jb.plot_episode(mdp, episode).save(command.figure)
+        print("\n".join(map(str, files)))
+
+
+def _check_figure(file: Path, overwrite: bool) -> None:
+    """An error before anything runs if the file cannot be a figure, or exists."""
+    from jaxbandit.plotting.files import files_of
+
+    for each in files_of(file, None):
+        if each.exists() and not overwrite:
+            raise FileExistsError(f"figure: {each} exists; give another --figure, or --overwrite")
 
 
 def read_parameters(words: tuple[str, ...]) -> dict[str, Any]:

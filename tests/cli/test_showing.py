@@ -14,3 +14,15 @@ def test_show_prints_an_instance_and_an_episode(capfd):
     assert "optimal policy: accept from ..." in out
     assert "total reward" in out
     assert main(["show", "hard-ordered", "--policy", "uniform"]) == 0
+
+
+def test_show_draws_the_episode(capfd, tmp_path):
+    file = tmp_path / "episode.png"
+    asked = ["show", "prophet-uniform", "horizon=3", "capacity=1", "--figure", str(file)]
+    assert main(asked) == 0
+    assert file.read_bytes().startswith(b"\x89PNG")
+    assert str(file) in capfd.readouterr().out
+    assert main(asked) != 0
+    assert "exists; give another --figure, or --overwrite" in capfd.readouterr().err
+    assert main([*asked[:-1], str(tmp_path / "episode.jpg")]) != 0
+    assert "ends in '.jpg'; accepted" in capfd.readouterr().err

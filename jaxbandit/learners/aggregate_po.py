@@ -30,10 +30,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import number
 from jaxbandit.feedback import TrajectoryFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.parameters import at_least_zero
+from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
 
@@ -68,16 +67,9 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
         >>> aggregate_po(learning_rate=5).feedback
         'trajectory'
     """
-    rate = number("learning_rate", learning_rate, low=0, above=True)
-    params = {"learning_rate": np.float32(rate)}
+    fields = scales(learning_rate=learning_rate, above=True)
     return Learner(
-        init=init,
-        act=act,
-        update=update,
-        feedback="trajectory",
-        params=params,
-        name="aggregate-po",
-        check=at_least_zero("learning_rate", above=True),
+        init=init, act=act, update=update, feedback="trajectory", name="aggregate-po", **fields
     )
 
 

@@ -36,6 +36,22 @@ def at_least_zero(*names: str, above: bool = False) -> Callable[[Mapping[str, An
     return check
 
 
+def scales(*, above: bool = False, **values: Any) -> dict[str, Any]:
+    """The fields ``params`` and ``check`` of a learner whose parameters are numbers >= 0 (``above``:
+    > 0), float32.
+
+    Example:
+        >>> scales(bonus_scale=0.5)["params"]
+        {'bonus_scale': np.float32(0.5)}
+        >>> scales(bonus_scale=-1)
+        Traceback (most recent call last):
+        ...
+        ValueError: bonus_scale: -1; accepted: a finite number >= 0
+    """
+    params = {name: np.float32(number(name, x, low=0, above=above)) for name, x in values.items()}
+    return {"params": params, "check": at_least_zero(*values, above=above)}
+
+
 def epsilon_table(epsilons: Any) -> np.ndarray:
     """A schedule of accuracies as float64 [MAX_PHASES]: an array, or a function of the phase's
     number such as an optax schedule; padded with 0, which ends it.

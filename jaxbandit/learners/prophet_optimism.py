@@ -72,13 +72,13 @@ def prophet_optimism(values: Any, value_scale: float = 1.0, bonus_scale: float =
     }
     check(params)
     return Learner(
+        name="prophet-optimism",
+        feedback="semi-bandit",
+        params=params,
+        check=check,
         init=init,
         act=act,
         update=update,
-        feedback="semi-bandit",
-        params=params,
-        name="prophet-optimism",
-        check=check,
     )
 
 

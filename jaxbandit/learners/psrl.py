@@ -23,13 +23,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from jaxbandit.checks import number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, plan
-from jaxbandit.learners.parameters import at_least_zero
+from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
 from jaxbandit.xla.threefry import table_words, unit_float32
 
@@ -52,16 +50,8 @@ def psrl(concentration: float = 1.0) -> Learner:
         >>> psrl().feedback
         'semi-bandit'
     """
-    params = {"concentration": np.float32(number("concentration", concentration, low=0))}
-    return Learner(
-        init=init,
-        act=act,
-        update=update,
-        feedback="semi-bandit",
-        params=params,
-        name="psrl",
-        check=at_least_zero("concentration"),
-    )
+    fields = scales(concentration=concentration)
+    return Learner(init=init, act=act, update=update, feedback="semi-bandit", name="psrl", **fields)
 
 
 def init(problem: Problem, params: Any) -> PSRLState:

@@ -22,11 +22,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import greedy
-from jaxbandit.learners.parameters import at_least_zero
+from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
 
 
@@ -56,15 +55,9 @@ def q_learning(bonus_scale: float = 1.0) -> Learner:
         >>> q_learning(bonus_scale=0.1).feedback
         'semi-bandit'
     """
-    params = {"bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0))}
+    fields = scales(bonus_scale=bonus_scale)
     return Learner(
-        init=init,
-        act=act,
-        update=update,
-        feedback="semi-bandit",
-        params=params,
-        name="q-learning",
-        check=at_least_zero("bonus_scale"),
+        init=init, act=act, update=update, feedback="semi-bandit", name="q-learning", **fields
     )
 
 

@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import number
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.parameters import at_least_zero
+from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
 
 MOST_ARMS = 2**16
@@ -64,7 +63,6 @@ def ucb_policies(bonus_scale: float = 1.0, reachable: Any = None) -> Learner:
         >>> ucb_policies(reachable=[[False, True], [False, True]]).feedback
         'bandit'
     """
-    params = {"bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0))}
     table = None
     if reachable is not None:
         array = np.asarray(reachable)
@@ -73,15 +71,8 @@ def ucb_policies(bonus_scale: float = 1.0, reachable: Any = None) -> Learner:
                 f"reachable: {array.dtype} {list(array.shape)}; accepted: bool [H, k+1]"
             )
         table = tuple(map(tuple, array.tolist()))
-    return Learner(
-        init=_init(table),
-        act=act,
-        update=update,
-        feedback="bandit",
-        params=params,
-        name="ucb-policies",
-        check=at_least_zero("bonus_scale"),
-    )
+    rules = {"init": _init(table), "act": act, "update": update}
+    return Learner(**rules, name="ucb-policies", **scales(bonus_scale=bonus_scale))
 
 
 def act(state: UCBState, key: Array) -> Array:

@@ -19,11 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, inverse, plan
-from jaxbandit.learners.parameters import at_least_zero
+from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
 
@@ -50,17 +49,15 @@ def ucbvi_doubling(bonus_scale: float = 1.0) -> Learner:
         >>> ucbvi_doubling(bonus_scale=0.1).feedback
         'semi-bandit'
     """
-    params = {"bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0))}
     return Learner(
+        name="ucbvi-doubling",
+        feedback="semi-bandit",
+        lanes_last=True,
         init=init,
         act=act,
         update=update,
-        feedback="semi-bandit",
-        params=params,
-        name="ucbvi-doubling",
-        lanes_last=True,
         report=report,
-        check=at_least_zero("bonus_scale"),
+        **scales(bonus_scale=bonus_scale),
     )
 
 

@@ -3,23 +3,11 @@
 import itertools
 
 import numpy as np
-import pytest
 from jaxbandit.experiments import ladder
 from jaxbandit.experiments.ladder_contestants import CONTESTANTS
-from made_up_ladder import make_up_ladder, make_up_ladder_all
+from made_up_ladder import make_up_ladder
 
-from jaxbandit.experiment.contract import Options
 from jaxbandit.sweeps.families import expand_instances
-
-
-@pytest.fixture(scope="module")
-def plans():
-    return ladder.sweeps(Options(instances=4))
-
-
-@pytest.fixture(scope="module")
-def made(plans):
-    return make_up_ladder_all(plans)
 
 
 def test_budgets_are_equal_and_training_is_apart(plans, made):

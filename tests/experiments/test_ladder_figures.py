@@ -1,22 +1,9 @@
 """Figures of the ladder, from made-up results."""
 
-import pytest
-from jaxbandit.experiments import ladder
-from made_up_ladder import make_up_ladder_all
 from synthetic_sweep import clipped_texts, texts
 
 from jaxbandit.experiment import load_experiment
 from jaxbandit.experiment.contract import Options
-
-
-@pytest.fixture(scope="module")
-def plans():
-    return ladder.sweeps(Options(instances=4))
-
-
-@pytest.fixture(scope="module")
-def made(plans):
-    return make_up_ladder_all(plans)
 
 
 def test_figures_show_every_learner_on_its_rung(made):

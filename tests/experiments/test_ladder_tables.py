@@ -1,21 +1,8 @@
 """Tables of the ladder, from made-up results."""
 
-import pytest
-from jaxbandit.experiments import ladder
-from made_up_ladder import make_up_ladder_all
 
 from jaxbandit.experiment import load_experiment
 from jaxbandit.experiment.contract import Options
-
-
-@pytest.fixture(scope="module")
-def plans():
-    return ladder.sweeps(Options(instances=4))
-
-
-@pytest.fixture(scope="module")
-def made(plans):
-    return make_up_ladder_all(plans)
 
 
 def test_tables_say_who_is_below_uniform_play_and_what_was_tried(made):

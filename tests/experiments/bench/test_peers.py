@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from peers_compared import LIMIT, MDP, engine_regret, z_score
+from peers_compared import LIMIT, engine_regret, z_score
 
 import jaxbandit as jb
 from jaxbandit.planning import gaps, regret
@@ -20,16 +20,6 @@ from jaxbandit.planning import gaps, regret
 pytest.importorskip("numba")
 
 from jaxbandit.experiments.bench import peers, peers_expref, peers_numpy
-
-
-@pytest.fixture(scope="module")
-def mdp():
-    return MDP
-
-
-@pytest.fixture(scope="module")
-def instance(mdp):
-    return peers.tables(mdp)
 
 
 def with_level_zero(choice):

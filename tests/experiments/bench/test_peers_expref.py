@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from peers_compared import LIMIT, MDP, PRACTICAL, engine_regret, z_score
+from peers_compared import LIMIT, PRACTICAL, engine_regret, z_score
 
 import jaxbandit as jb
 from jaxbandit.xla.compat import x64
@@ -10,16 +10,6 @@ from jaxbandit.xla.compat import x64
 pytest.importorskip("numba")
 
 from jaxbandit.experiments.bench import peers
-
-
-@pytest.fixture(scope="module")
-def mdp():
-    return MDP
-
-
-@pytest.fixture(scope="module")
-def instance(mdp):
-    return peers.tables(mdp)
 
 
 @pytest.mark.parametrize("ordered", [False, True])

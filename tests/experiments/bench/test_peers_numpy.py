@@ -2,21 +2,11 @@
 
 import numpy as np
 import pytest
-from peers_compared import LIMIT, MDP, PRACTICAL, z_score
+from peers_compared import LIMIT, PRACTICAL, z_score
 
 pytest.importorskip("numba")
 
 from jaxbandit.experiments.bench import peers, peers_numpy
-
-
-@pytest.fixture(scope="module")
-def mdp():
-    return MDP
-
-
-@pytest.fixture(scope="module")
-def instance(mdp):
-    return peers.tables(mdp)
 
 
 def test_numba_and_numpy_ucbvi_agree(instance):

@@ -18,6 +18,7 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
+import chex
 import jax.numpy as jnp
 
 from jaxbandit.types import Array
@@ -174,6 +175,7 @@ def observe(kind: str, episode: Trajectory, word: Array | None = None) -> Feedba
         [0.25, 0.5]
     """
     check_kind(kind)
+    chex.assert_equal_shape(list(episode))  # [H, *lanes] each
     if kind == "semi-bandit":
         return SemiBanditFeedback(*episode)
     if (count := num_segments(kind)) is not None:
@@ -187,5 +189,6 @@ def observe(kind: str, episode: Trajectory, word: Array | None = None) -> Feedba
         return BanditFeedback(total)
     if word is None:
         raise ValueError("word: None; accepted: a random uint32 per lane, for feedback 'one-bit'")
+    chex.assert_shape(word, total.shape)
     shown = unit_float32(jnp.asarray(word)).astype(total.dtype) < total
     return OneBitFeedback(shown.astype(total.dtype))

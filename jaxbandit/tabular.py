@@ -30,6 +30,7 @@ def write_table(
     format: str = "text",
     *,
     right: Sequence[int] = (),
+    rule: bool = False,
 ) -> str:
     """The cells as a table without a newline at its end.
 
@@ -39,6 +40,7 @@ def write_table(
         format: "text" (columns two spaces apart), "markdown", "latex" (a ``tabular`` with the rules
             of the package booktabs) or "csv" (quoted as RFC 4180 says, lines end in a newline).
         right: indices of the columns that are aligned to the right.
+        rule: in text, dashes under the head; the other formats have rules of their own.
 
     Example:
         >>> rows = [["UCB-VI", "1,500"], ["ExpRef", "20"]]
@@ -70,10 +72,11 @@ def write_table(
         lines = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
     lines, widths = _aligned(lines, right)
     if format == "text":
-        return "\n".join("  ".join(line).rstrip() for line in lines)
-    rule = ["-" * (width + 1) + (":" if j in right else "-") for j, width in enumerate(widths)]
+        dashes = [["-" * width for width in widths]] if rule else []
+        return "\n".join("  ".join(line).rstrip() for line in [lines[0], *dashes, *lines[1:]])
+    bars = ["-" * (width + 1) + (":" if j in right else "-") for j, width in enumerate(widths)]
     first, *others = [f"| {' | '.join(line)} |" for line in lines]
-    return "\n".join([first, f"|{'|'.join(rule)}|", *others])
+    return "\n".join([first, f"|{'|'.join(bars)}|", *others])
 
 
 def _aligned(lines: list[list[str]], right: Sequence[int]) -> tuple[list[list[str]], list[int]]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar
 
+import chex
 import numpy as np
 
 from jaxbandit.mdp import MDP
@@ -117,6 +118,7 @@ def _solved(mdp: MDP) -> tuple[np.ndarray, np.ndarray, float]:
     """Gaps, kernels and the optimal value, by backward induction."""
     prob, reward = normalised_prob(mdp), np.asarray(mdp.reward, np.float64)
     following = np.asarray(mdp.next_level)
+    chex.assert_equal_shape([prob, reward, following])
     H, levels, A, _ = prob.shape
     transition = np.stack([np.where(following == s, prob, 0).sum(-1) for s in range(levels)], -1)
     pay = (prob * reward).sum(-1)

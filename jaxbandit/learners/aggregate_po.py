@@ -26,6 +26,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -127,7 +128,8 @@ def estimate(
 
 def update(state: AggregateState, policy: Array, feedback: TrajectoryFeedback) -> AggregateState:
     """A step of ascent at the visited states, and what the path says of the transitions."""
-    _, width, num_actions = state.theta.shape
+    horizon, width, num_actions = state.theta.shape
+    chex.assert_shape(list(feedback), [(horizon,), (horizon,), ()])
     level = jax.nn.one_hot(feedback.levels - 1, width, dtype=jnp.int32)
     played = jax.nn.one_hot(feedback.actions, num_actions, dtype=jnp.int32)
     here = level[:, :, None] * played[:, None, :]

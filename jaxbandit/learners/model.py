@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -40,7 +41,8 @@ def empty(problem: Problem) -> Model:
 
 def add_episode(model: Model, feedback: SemiBanditFeedback) -> Model:
     """The model after one more episode."""
-    _, width, num_actions = model.visits.shape
+    horizon, width, num_actions = model.visits.shape
+    chex.assert_shape(list(feedback), (horizon,))
     here = (
         jax.nn.one_hot(feedback.levels - 1, width, dtype=jnp.int32)[:, :, None]
         * jax.nn.one_hot(feedback.actions, num_actions, dtype=jnp.int32)[:, None, :]

@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -124,7 +125,8 @@ def act(state: OptimismState, key: Array) -> Array:
 def update(state: OptimismState, policy: Array, feedback: SemiBanditFeedback) -> OptimismState:
     """What the episode shows of every stage's law, and a new plan."""
     del policy
-    num_values = state.pays.shape[1]
+    horizon, num_values = state.pays.shape
+    chex.assert_shape(list(feedback), (horizon,))
     index = jnp.arange(num_values, dtype=jnp.int32)[None]
     threshold = jnp.take_along_axis(state.pays, feedback.actions[:, None], axis=1)
     live = (feedback.levels > 0)[:, None]

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -81,6 +82,7 @@ def update(state: QState, policy: Array, feedback: SemiBanditFeedback) -> QState
     """One step of every Q on the path."""
     del policy
     H, width, num_actions = state.q.shape
+    chex.assert_shape(list(feedback), (H,))
     here = (
         jax.nn.one_hot(feedback.levels - 1, width, dtype=jnp.int32)[:, :, None]
         * jax.nn.one_hot(feedback.actions, num_actions, dtype=jnp.int32)[:, None, :]

@@ -29,6 +29,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -224,6 +225,7 @@ def _update(segments: int | None):
     ) -> TrajectoryState:
         horizon, width, num_actions = state.moves.shape[:3]
         size, lanes = state.target.shape[0], state.due.shape
+        chex.assert_shape([feedback.levels, feedback.actions], (horizon, *lanes))
         bounds = segment_bounds(horizon, segments or 1)
         segment = np.repeat(np.arange(len(bounds)), [b - a for a, b in bounds])
         totals = (

@@ -18,6 +18,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+import chex
 import jax.numpy as jnp
 import numpy as np
 
@@ -146,6 +147,7 @@ def _init(reachable: tuple[tuple[bool, ...], ...] | None):
 def update(state: UCBState, policy: Array, feedback: BanditFeedback) -> UCBState:
     """Counts the episode; the next arm is that of the largest index."""
     del policy
+    chex.assert_shape(feedback.total, ())
     here = jnp.arange(state.played.size, dtype=jnp.int32) == state.arm
     term = jnp.where(here, feedback.total.astype(jnp.float32) - state.lost, 0)
     total = state.total + term

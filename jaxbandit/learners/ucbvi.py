@@ -34,6 +34,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -190,6 +191,7 @@ def _variant(monotone: bool, bernstein: bool):
     ) -> UCBVIState:
         """`renew`; what was played is in the feedback."""
         del policy
+        chex.assert_equal_shape(list(feedback))
         return renew(state, feedback, constants)
 
     return init, update

@@ -7,6 +7,10 @@ import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from jaxbandit.tabular import write_table
+
+HEAD = ("property", "what was compared", "result")
+
 
 class Property(NamedTuple):
     """One row of the summary."""
@@ -36,14 +40,8 @@ class Summary:
 
     def __repr__(self) -> str:
         """The table as text."""
-        head = Property("property", "what was compared", "result")
-        widths = [max(len(row[j]) for row in (head, *self.properties)) for j in range(3)]
-        rows = (head, Property(*("-" * width for width in widths)), *self.properties)
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        return "\n".join([f"learner {self.learner!r} keeps the contract", *lines])
+        title = f"learner {self.learner!r} keeps the contract"
+        return f"{title}\n{write_table(HEAD, self.properties, rule=True)}"
 
     def _repr_html_(self) -> str:
         """The table in notebooks."""
@@ -55,7 +53,7 @@ class Summary:
 
         title = html.escape(f"learner {self.learner!r} keeps the contract")
         body = "".join(row(one, "td") for one in self.properties)
-        head = row(("property", "what was compared", "result"), "th")
+        head = row(HEAD, "th")
         return f"<table><caption {left}>{title}</caption>{head}{body}</table>"
 
 

@@ -1,6 +1,5 @@
 """Tables of the ladder, from made-up results."""
 
-
 from jaxbandit.experiment import load_experiment
 from jaxbandit.experiment.contract import Options
 

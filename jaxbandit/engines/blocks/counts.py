@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -48,6 +49,8 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: Key) ->
     """
     (L, B), (H, X, U) = episodes.shape, outcomes.reward.shape[1:]
     sizes = Sizes(stages=H, states=X, pools=outcomes.kind.shape[-1], outcomes=U)
+    chex.assert_shape([*keys, outcomes.start, blocks.stage], (L,))
+    chex.assert_tree_shape_prefix((blocks.rows, episodes), (L, B))
     N = L * B
     V = min(active().workers, N)
     tables = make_tables(outcomes, blocks)

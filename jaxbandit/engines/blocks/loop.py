@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -101,6 +102,8 @@ def regrets(world: BlockWorld, blocks: Blocks) -> jax.Array:
 def next_blocks(form: Any, constants: Any, state: Any) -> Blocks:
     """The next block of every lane, in the types that the engine computes with."""
     blocks = jax.vmap(form.next_block)(state, constants)
+    (L, _, levels, A), (_, B) = blocks.policy.shape, blocks.episodes.shape
+    chex.assert_shape([blocks.stage, blocks.rows], [(L,), (L, B, levels, A)])
     real = jnp.float64
     return Blocks(
         policy=blocks.policy.astype(real),
@@ -108,6 +111,17 @@ def next_blocks(form: Any, constants: Any, state: Any) -> Blocks:
         rows=blocks.rows.astype(real),
         episodes=blocks.episodes.astype(real),
     )
+
+
+def check_world(world: BlockWorld, keys: tuple[Array, Array], standing: Standing) -> None:
+    """That tables, keys and counters belong to the same lanes: a wrong one would be broadcast in silence.
+
+    Looks at shapes alone, so it costs nothing in a compiled program.
+    """
+    L, H, levels, A = world.gap.shape
+    chex.assert_shape(world.transition, (L, H, levels, A, levels))
+    counters = (standing.played, standing.block, standing.wrong)
+    chex.assert_shape([*keys, *counters, world.optimum, world.outcomes.start], (L,))
 
 
 def advance(
@@ -124,6 +138,7 @@ def advance(
 
     Lanes that have played T episodes stay as they are, and so do those whose next block is wrong.
     """
+    check_world(world, keys, standing)
     shapes = jax.eval_shape(jax.vmap(form.next_block), standing.state, constants)
     counted = shapes.episodes.dtype  # the learner gets back the type of number that it gave
     empty = jnp.zeros((BLOCKS, standing.played.size, shapes.episodes.shape[1]))
@@ -151,10 +166,12 @@ def advance(
         whole = playing & (jnp.sum(blocks.episodes, -1) <= left)
         pushed = jnp.where(whole[:, None], blocks.episodes, 0)
         lane_keys = fold_in(keys, p.block)
+        chex.assert_equal_shape([*played, pushed])
         if feedback == "one-bit":
             totals = push_bits(world.optimum[:, None] - played.regret, pushed, lane_keys)
         else:
             totals = push_arms(world.outcomes, blocks, pushed, lane_keys)
+        chex.assert_shape(totals, pushed.shape)
         given = blocks.episodes.astype(counted)
         state = jax.vmap(form.absorb)(p.state, given, totals, constants)
         return (

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -109,9 +110,18 @@ class Settled(NamedTuple):
 
 def step(sizes: Sizes, tables: Tables, work: Work, push: Push) -> Push:
     """All workers one attempt further."""
+    check_push(sizes, work, push)
     push = go_on(sizes, push, settle(sizes, tables, work, push))
     chance = _unit(_look_up, sizes)(tables.chance, work, push.stage, push.state, push.outcome)
     return push._replace(drawn=draw(work.key, push.tries, push.left, chance))
+
+
+def check_push(sizes: Sizes, work: Work, push: Push) -> None:
+    """That every worker has one place, one arm and its own row of counts (shapes alone: nothing is compiled)."""
+    V, k = push.left.shape, sizes.states - 1 - sizes.pools
+    chex.assert_shape([push.stage, push.state, push.outcome, push.total, push.drawn, push.tries], V)
+    chex.assert_shape([push.waiting, push.arrived, work.arm, work.row, work.own, *work.key], V)
+    chex.assert_shape([push.pools, push.here, push.there], [(sizes.pools, *V), (k, *V), (k, *V)])
 
 
 def settle(sizes: Sizes, tables: Tables, work: Work, push: Push) -> Settled:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -68,6 +69,8 @@ def run_chunk(
     """
     act, update = lane_functions(rules)
     world, width = lanes.world, lanes.keys[0].shape
+    check_lanes(sizes, lanes)
+    chex.assert_shape([first, count], ())
     public = fold_in(lanes.keys, jnp.zeros_like(lanes.keys[0]))
     private = learner_keys(lanes.keys)
     shape = jax.eval_shape(act, state, private, lanes.constants)
@@ -83,6 +86,7 @@ def run_chunk(
     def play(state, times, words, e, policies=None):
         policy = act(state, episode_keys(private, times[e]), lanes.constants)
         episode, policies = environment(world, form.by_levels(policy), words, e, policies)
+        chex.assert_shape(list(episode), (sizes.horizon, *width))
         seen = observe(rules.feedback, episode, words[e, -width[0] :])
         return update(state, policy, seen, lanes.constants), policy, policies
 
@@ -143,6 +147,7 @@ def run_chunk(
         times = first + start.astype(jnp.uint32) + jnp.arange(STRETCH, dtype=jnp.uint32)
         words = _stretch_words(*drawn)(public, times).reshape(STRETCH, -1)
         state, new = play_stretch(state, times, words, jnp.minimum(count - start, STRETCH))
+        chex.assert_shape(new, (STRETCH, *width))
         return state, jax.lax.dynamic_update_slice(regrets, new, (start, jnp.int32(0)))
 
     blank = jnp.zeros((active().chunk, *width), jnp.float32)
@@ -153,6 +158,20 @@ def run_chunk(
         return state, regrets, policy, randomised_regret(world, policy)
     policies = form.packed(policy).reshape(1, -1, sizes.horizon, *width)
     return state, regrets, policy, deterministic_regret(world, policies)[0]
+
+
+def check_lanes(sizes: Sizes, lanes: Lanes) -> None:
+    """That tables and keys belong to the same lanes and sizes: a wrong one would be broadcast in silence.
+
+    Looks at shapes alone, so it costs nothing in a compiled program.
+    """
+    H, k, A = sizes[:3]
+    world, width = lanes.world, lanes.keys[0].shape
+    chex.assert_rank(lanes.keys[0], 1)
+    chex.assert_shape([*lanes.keys, world.start], width)
+    chex.assert_shape(world.row, (H, *width))
+    chex.assert_shape(world.gap, (H, k, A, *width))
+    chex.assert_shape(world.transition, (H, k, A, k, *width))
 
 
 def repeat(one: Any, length: Array, carry: Any) -> Any:

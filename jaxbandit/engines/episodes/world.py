@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import chex
 import jax
 import numpy as np
 
@@ -75,6 +76,7 @@ def make_episode_world(mdps: MDP) -> EpisodeWorld:
 @once_per_instance
 def _tables(mdp: MDP) -> Tables:
     gap, transition = exact_tables(mdp)
+    chex.assert_equal_shape([mdp.prob, mdp.reward, mdp.next_level])
     alias = alias_tables(normalised_prob(mdp))
     target = np.asarray(mdp.next_level, np.int32)
     reward = np.asarray(mdp.reward, np.float32)

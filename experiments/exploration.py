@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.tabular import write_table
 
 from .noiseless import exploration_policy, tables_of, visits_of
 from .scaling import exact
@@ -278,20 +279,20 @@ def weakest_signal(found: Exploration, kind: str) -> float:
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Worst ratios with their bounds, values and weakest signals."""
     del datasets, options
-    lines = [
-        "| H | k | exploration | worst Q*/Q | bound | value / Opt | weakest signal | episodes per arm, 1 / signal^2 |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    head = ["H", "k", "exploration", "worst Q*/Q", "bound", "value / Opt", "weakest signal"]
+    rows = []
     for width in WIDTHS:
         for H in (HORIZONS[0], 10, 20, HORIZONS[-1]):
             found = uniform_prophet(H, width, NUM_ACTIONS)
             for kind in KINDS:
                 weakest = weakest_signal(found, kind)
-                lines.append(
-                    f"| {H} | {width} | {kind} | {found.worst_ratio(kind):.3g} | {found.ratio_bound(kind, NUM_ACTIONS):.3g} "
-                    f"| {found.value[kind] / found.optimum:.3f} | {weakest:.3g} | {weakest**-2:.3g} |"
-                )
-    return {"exploration.md": "\n".join(lines) + "\n"}
+                reals = (found.worst_ratio(kind), found.ratio_bound(kind, NUM_ACTIONS))
+                value = f"{found.value[kind] / found.optimum:.3f}"
+                signals = (weakest, weakest**-2)
+                first = [str(H), str(width), kind, *(f"{x:.3g}" for x in reals)]
+                rows.append([*first, value, *(f"{x:.3g}" for x in signals)])
+    head.append("episodes per arm, 1 / signal^2")
+    return {"exploration.md": write_table(head, rows, "markdown") + "\n"}
 
 
 EXPERIMENT = Experiment(

@@ -27,6 +27,7 @@ import numpy as np
 
 from jaxbandit import theory
 from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -213,34 +214,27 @@ def smallest_ratio(datasets: Mapping[str, Dataset]) -> dict[str, tuple[str, str,
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """All ratios, the smallest of a bandit learner, and the shares of needles found."""
     del options
-    lines = []
+    parts = []
     for kind, ds in datasets.items():
         ordered, T = kind == "ordered", int(ds["episode"].values[-1])
         table = ratios(ds, ordered)
         heads = list(next(iter(table.values())))
-        lines += [
-            f"| {kind}: regret / expression | {' | '.join(heads)} |",
-            "|---" * (1 + len(heads)) + "|",
+        rows = [
+            [learner, *(f"{e.value:.3f} ({e.low:.3f} to {e.high:.3f})" for e in row.values())]
+            for learner, row in table.items()
         ]
-        for learner, row in table.items():
-            cells = [f"{e.value:.3f} ({e.low:.3f} to {e.high:.3f})" for e in row.values()]
-            lines.append(f"| {learner} | {' | '.join(cells)} |")
-        lines.append(
-            f"| proved | {' | '.join(f'{proven(ordered, int(h[2:]), T):.3f}' for h in heads)} |"
-        )
-        lines += [
-            "",
-            f"| {kind}: share that found the needle, gap x | {' | '.join(map(str, MULTIPLES))} |",
+        rows.append(["proved", *(f"{proven(ordered, int(h[2:]), T):.3f}" for h in heads)])
+        parts.append(write_table([f"{kind}: regret / expression", *heads], rows, "markdown"))
+        found = [
+            [learner, *(f"{share:.2f}" for share in shares.values())]
+            for learner, shares in found_shares(ds).items()
         ]
-        lines.append("|---" * (1 + len(MULTIPLES)) + "|")
-        for learner, shares in found_shares(ds).items():
-            lines.append(
-                f"| {learner} | {' | '.join(f'{share:.2f}' for share in shares.values())} |"
-            )
+        head = [f"{kind}: share that found the needle, gap x", *map(str, MULTIPLES)]
+        parts.append(write_table(head, found, "markdown"))
         name, H, e = smallest_ratio({kind: ds})[kind]
         interval = f"{e.value:.3f} ({e.low:.3f} to {e.high:.3f})"
-        lines += ["", f"smallest ratio of a bandit learner, {kind}: {interval}, {name}, {H}", ""]
-    return {"lower-bounds.md": "\n".join(lines)}
+        parts.append(f"smallest ratio of a bandit learner, {kind}: {interval}, {name}, {H}")
+    return {"lower-bounds.md": "\n\n".join(parts) + "\n"}
 
 
 EXPERIMENT = Experiment(

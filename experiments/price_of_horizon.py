@@ -26,6 +26,7 @@ import numpy as np
 
 from jaxbandit import theory
 from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.tabular import write_table
 
 from .noiseless import noiseless_run, time_to_target
 from .scaling import exact
@@ -253,31 +254,27 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Growth rates, crossovers, and runs against the noiseless computation."""
     del options
-    lines = ["| growth of the time to the target | measured | theorem |", "|---|---|---|"]
-    lines += [f"| {name} | {ours:.3g} | {theirs:.3g} |" for name, (ours, theirs) in rates().items()]
-    lines += [
-        "",
-        "| k | A | OrderedExpRef is ahead from H = (theorems) | constants C | measured |",
-        "|---|---|---|---|---|",
-    ]
+    growth = [[name, f"{ours:.3g}", f"{theirs:.3g}"] for name, (ours, theirs) in rates().items()]
+    ahead = []
     for k, A in ((1, 2), (1, 3), (2, 2), (2, 3), (3, 2)):
         c = crossover(k, A)
         cells = ["beyond 12" if H is None else f"{H}" for H in (c.theorem, c.constants, c.measured)]
-        lines.append(f"| {k} | {A} | {' | '.join(cells)} |")
-    lines += [
-        "",
-        "| instance | learner | runs: median episodes | 95 % interval | noiseless |",
-        "|---|---|---|---|---|",
-    ]
+        ahead.append([str(k), str(A), *cells])
+    runs = []
     for label, ds in datasets.items():
         for learner in ds["learner"].values:
             for name, (median, low, high) in simulated_times(ds, str(learner)).items():
                 size = tuple(int(part.split("=")[1]) for part in name.split())
                 (point,) = measure(str(learner), [size], label == "general")  # type: ignore[list-item]
-                lines.append(
-                    f"| {label} {name} | {learner} | {median:.3g} | {low:.3g} to {high:.3g} | {point.noiseless:.3g} |"
-                )
-    return {"price.md": "\n".join(lines) + "\n"}
+                numbers = [f"{median:.3g}", f"{low:.3g} to {high:.3g}", f"{point.noiseless:.3g}"]
+                runs.append([f"{label} {name}", str(learner), *numbers])
+    first = "OrderedExpRef is ahead from H = (theorems)"
+    parts = [
+        (["growth of the time to the target", "measured", "theorem"], growth),
+        (["k", "A", first, "constants C", "measured"], ahead),
+        (["instance", "learner", "runs: median episodes", "95 % interval", "noiseless"], runs),
+    ]
+    return {"price.md": "\n\n".join(write_table(*part, "markdown") for part in parts) + "\n"}
 
 
 EXPERIMENT = Experiment(

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.tabular import write_table
 
 from .scaling_worst_case import FIXED, WorstCase, horizons_of, worst_case
 
@@ -267,22 +268,20 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     from .scaling_figures import bounds_of
 
     del options
-    lines = [
-        "| shape | learner | fitted from T | slope | seeds (95 %) | steps (95 %) | sqrt(T ln T) | upper / regret |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    head = ["shape", "learner", "fitted from T", "slope", "seeds (95 %)", "steps (95 %)"]
+    head += ["sqrt(T ln T)", "upper / regret"]
+    rows = []
     for shape, cases in worst_cases(datasets).items():
         for name, case in cases.items():
             upper = bounds_of(shape, name, case.horizons)["upper"][-1] / case.regret[-1]
             if not case.settled:
-                lines.append(f"| {shape.title} | {name} | still linear | | | | | {upper:.3g} |")
+                rows.append([shape.title, name, "still linear", "", "", "", "", f"{upper:.3g}"])
                 continue
-            lines.append(
-                f"| {shape.title} | {name} | {case.horizons[case.fitted][0]:.2g} | {case.slope:.3f} "
-                f"| {case.seeds[0]:.3f} to {case.seeds[1]:.3f} | {case.steps[0]:.3f} to {case.steps[1]:.3f} "
-                f"| {case.reference:.3f} | {upper:.3g} |"
-            )
-    return {"slopes.md": "\n".join(lines) + "\n"}
+            first = f"{case.horizons[case.fitted][0]:.2g}"
+            seeds, steps = (f"{low:.3f} to {high:.3f}" for low, high in (case.seeds, case.steps))
+            fits = [f"{case.slope:.3f}", seeds, steps, f"{case.reference:.3f}"]
+            rows.append([shape.title, name, first, *fits, f"{upper:.3g}"])
+    return {"slopes.md": write_table(head, rows, "markdown") + "\n"}
 
 
 EXPERIMENT = Experiment(

@@ -55,6 +55,9 @@ def worst_case(ds: Dataset, learner: str) -> WorstCase:
     """The largest mean regret over the instances of ``ds``, at every T of its parameter grid."""
     from scipy import stats
 
+    from jaxbandit.stats.intervals import band
+    from jaxbandit.stats.jackknife import half_width
+
     last = ds["episode"].values[-1]
     horizons = horizons_of(int(last)).astype(np.float64)
     names = [name for name in ds["instance"].values if name != FIXED]
@@ -66,7 +69,7 @@ def worst_case(ds: Dataset, learner: str) -> WorstCase:
     mean = runs.mean(-1)
     where = mean.argmax(0)
     count = runs.shape[-1]
-    half = stats.t.ppf(0.975, count - 1) * runs[where, at].std(-1, ddof=1) / np.sqrt(count)
+    over_seeds = band(runs[where, at].T, "t", 0.95)
     interior = gaps[where] < gaps.max()
     fitted = np.flip(np.logical_and.accumulate(np.flip(interior)))
     if fitted.sum() < 3:
@@ -75,20 +78,17 @@ def worst_case(ds: Dataset, learner: str) -> WorstCase:
     x = x - x.mean()
     y = np.log(mean.max(0))[fitted]
     slope = float(y @ x / (x @ x))
-    without = (runs.sum(-1, keepdims=True) - runs) / (
-        count - 1
-    )  # means with one seed left out each
-    others = np.log(without.max(0))[fitted].T @ x / (x @ x)
-    error = np.sqrt((count - 1) / count * np.sum((others - others.mean()) ** 2))
-    chance = stats.t.ppf(0.975, count - 1) * error
+    # means with one seed left out each
+    without = (runs.sum(-1, keepdims=True) - runs) / (count - 1)
+    chance = half_width(np.log(without.max(0))[fitted].T @ x / (x @ x), 0.95)
     residual = y - y.mean() - slope * x
     bend = stats.t.ppf(0.975, x.size - 2) * np.sqrt(residual @ residual / (x.size - 2) / (x @ x))
     log_root = 0.5 * (np.log(horizons) + np.log(np.log(horizons)))[fitted]
     return WorstCase(
         horizons=horizons,
         regret=mean.max(0),
-        low=np.maximum(mean[where, at] - half, 0.0),
-        high=mean[where, at] + half,
+        low=np.maximum(over_seeds.low, 0.0),
+        high=over_seeds.high,
         gap=gaps[where],
         fitted=fitted,
         slope=slope,

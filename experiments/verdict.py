@@ -92,21 +92,17 @@ def differences(dataset: Dataset, first: str, second: str, times: int = 1) -> li
 def ratios(dataset: Dataset, first: str, second: str) -> list[Interval]:
     """Mean final regret of ``first`` over that of ``second``, per panel, jointly at 95 %
     (jackknife)."""
-    from scipy import stats as distributions
-
     from jaxbandit import stats
+    from jaxbandit.stats.jackknife import half_width
 
     last = dataset.isel(episode=[-1])
     panels = list(stats.families(last))
     found = []
     for panel in panels:
         x, y = (stats.replicates(last, name, family=panel)[:, 0] for name in (first, second))
-        n, value = len(x), float(x.mean() / y.mean())
-        half = np.nan
-        if n > 1:
-            left_out = (x.sum() - x) / (y.sum() - y)
-            error = np.sqrt((n - 1) / n * np.sum((left_out - left_out.mean()) ** 2))
-            half = float(distributions.t.ppf(1 - 0.025 / len(panels), n - 1) * error)
+        value = float(x.mean() / y.mean())
+        left_out = (x.sum() - x) / (y.sum() - y) if len(x) > 1 else []
+        half = half_width(left_out, 1 - 0.05 / len(panels))
         found.append(Interval(panel, value, value - half, value + half))
     return found
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxbandit.checks import number, real_array, share, some
 from jaxbandit.stats.intervals import Estimate, as_curves, doubt_of
+from jaxbandit.stats.jackknife import half_width
 from jaxbandit.stats.replication import (
     curve_names,
     families,
@@ -56,8 +57,6 @@ def loglog_slope(
         >>> round(estimate.value, 3), estimate.n
         (0.5, 3)
     """
-    from scipy import stats
-
     episodes, curves = _matched(episodes, curves)
     level = share("level", level)
     count = curves.shape[0]
@@ -93,9 +92,7 @@ def loglog_slope(
             "curves: without one of them the mean regret is 0 on the fitted part; "
             "accepted: positive, or a later fit_from"
         )
-    left_out = slope(others)
-    error = np.sqrt((count - 1) / count * np.sum((left_out - left_out.mean()) ** 2))
-    half = float(stats.t.ppf((1 + level) / 2, count - 1) * error)
+    half = half_width(slope(others), level)
     return Estimate(
         value=value,
         low=value - half,

@@ -19,7 +19,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import jax
 
@@ -52,82 +52,49 @@ if TYPE_CHECKING:
     import xarray
 
 
-@overload
-def sweep(
-    learners: Mapping[str, Learner | LearnerGrid],
-    instances: Mapping[str, MDP | Iterable[MDP]],
-    num_episodes: int,
-    num_seeds: int = ...,
-    seed: int = ...,
-    engine: str = ...,
-    record: Recording = ...,
-    chunk_size: int | None = ...,
-    max_lanes: int | None = ...,
-    checkpoint: str | os.PathLike[str] | None = ...,
-    progress: bool | str = ...,
-    *,
-    max_bytes: int | None = ...,
-    devices: int | Iterable[Any] | None = ...,
-    checkpoint_seconds: float = ...,
-    resume: bool = ...,
-    allow_other_bits: bool = ...,
-    metrics: Mapping[str, Metric] | None = ...,
-    on_chunk: Callable[[Progress], None] | None = ...,
-    shard: tuple[int, int] | None = ...,
-    dry_run: Literal[False] = ...,
-) -> xarray.Dataset: ...
+class SweepOptions(TypedDict, total=False):
+    """What type checkers know of the options of `sweep`, for all its overloads; its docstring explains them."""
+
+    engine: str
+    record: Recording
+    chunk_size: int | None
+    max_lanes: int | None
+    checkpoint: str | os.PathLike[str] | None
+    progress: bool | str
+    max_bytes: int | None
+    devices: int | Iterable[Any] | None
+    checkpoint_seconds: float
+    resume: bool
+    allow_other_bits: bool
+    metrics: Mapping[str, Metric] | None
+    on_chunk: Callable[[Progress], None] | None
+    shard: tuple[int, int] | None
 
 
+Learners = Mapping[str, Learner | LearnerGrid]
+Instances = Mapping[str, MDP | Iterable[MDP]]
+
+
+# Three overloads, because what is returned depends on dry_run.
 @overload
 def sweep(
-    learners: Mapping[str, Learner | LearnerGrid],
-    instances: Mapping[str, MDP | Iterable[MDP]],
-    num_episodes: int,
-    num_seeds: int = ...,
-    seed: int = ...,
-    engine: str = ...,
-    record: Recording = ...,
-    chunk_size: int | None = ...,
-    max_lanes: int | None = ...,
-    checkpoint: str | os.PathLike[str] | None = ...,
-    progress: bool | str = ...,
-    *,
-    max_bytes: int | None = ...,
-    devices: int | Iterable[Any] | None = ...,
-    checkpoint_seconds: float = ...,
-    resume: bool = ...,
-    allow_other_bits: bool = ...,
-    metrics: Mapping[str, Metric] | None = ...,
-    on_chunk: Callable[[Progress], None] | None = ...,
-    shard: tuple[int, int] | None = ...,
-    dry_run: Literal[True],
-) -> Plan: ...
+    learners: Learners, instances: Instances, num_episodes: int, num_seeds: int = ..., seed: int = ...,
+    *, dry_run: Literal[False] = ..., **options: Unpack[SweepOptions],
+) -> xarray.Dataset: ...  # fmt: skip
 
 
 @overload
 def sweep(
-    learners: Mapping[str, Learner | LearnerGrid],
-    instances: Mapping[str, MDP | Iterable[MDP]],
-    num_episodes: int,
-    num_seeds: int = ...,
-    seed: int = ...,
-    engine: str = ...,
-    record: Recording = ...,
-    chunk_size: int | None = ...,
-    max_lanes: int | None = ...,
-    checkpoint: str | os.PathLike[str] | None = ...,
-    progress: bool | str = ...,
-    *,
-    max_bytes: int | None = ...,
-    devices: int | Iterable[Any] | None = ...,
-    checkpoint_seconds: float = ...,
-    resume: bool = ...,
-    allow_other_bits: bool = ...,
-    metrics: Mapping[str, Metric] | None = ...,
-    on_chunk: Callable[[Progress], None] | None = ...,
-    shard: tuple[int, int] | None = ...,
-    dry_run: bool,
-) -> xarray.Dataset | Plan: ...
+    learners: Learners, instances: Instances, num_episodes: int, num_seeds: int = ..., seed: int = ...,
+    *, dry_run: Literal[True], **options: Unpack[SweepOptions],
+) -> Plan: ...  # fmt: skip
+
+
+@overload
+def sweep(
+    learners: Learners, instances: Instances, num_episodes: int, num_seeds: int = ..., seed: int = ...,
+    *, dry_run: bool, **options: Unpack[SweepOptions],
+) -> xarray.Dataset | Plan: ...  # fmt: skip
 
 
 @kept_compilations()

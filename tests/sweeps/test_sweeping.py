@@ -1,5 +1,6 @@
 """Sweeps: numbers that depend on nothing but the configuration, the Dataset's schema, errors."""
 
+import inspect
 import json
 
 import jax
@@ -9,6 +10,7 @@ import xarray
 from sweep_program import NUM_EPISODES, SIZES, TIMES, assert_same_bits, configuration
 
 import jaxbandit as jb
+from jaxbandit.sweeps.sweeping import SweepOptions, sweep
 from jaxbandit.xla.programs import PROGRAMS
 
 
@@ -243,3 +245,11 @@ def test_seeds_outside_32_bits_are_refused():
     for seed in (2**32, -1):
         with pytest.raises(ValueError, match=f"seed: {seed}; accepted: a whole number"):
             jb.sweep({"U": jb.make_learner("uniform")}, {"I": mdp}, 10, 1, seed=seed)
+
+
+def test_type_checkers_know_every_option_by_its_type():
+    """`SweepOptions` stands for the options in the overloads, so it must not fall behind."""
+    own = ("learners", "instances", "num_episodes", "num_seeds", "seed", "dry_run")
+    seen = inspect.signature(sweep).parameters
+    known = {name: hint.__forward_arg__ for name, hint in SweepOptions.__annotations__.items()}
+    assert known == {name: p.annotation for name, p in seen.items() if name not in own}

@@ -8,12 +8,11 @@ what the replicates are; the figure names them, their number and the kind of ban
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from jaxbandit.checks import accept
+from jaxbandit.options import known, spelled_out
 from jaxbandit.plotting.figures import (
     GREY,
     NOTE_SIZE,
@@ -28,7 +27,8 @@ from jaxbandit.plotting.figures import (
     number_axis,
 )
 from jaxbandit.plotting.files import FORMATS, save_figure
-from jaxbandit.plotting.panel import Look, caption, count, draw_panel, shown_names
+from jaxbandit.plotting.look import USUAL, LookOptions, PanelLook
+from jaxbandit.plotting.panel import caption, count, draw_panel, shown_names
 from jaxbandit.plotting.parameter import plot_parameter
 from jaxbandit.results.selecting import whole
 from jaxbandit.stats.replication import curve_names, families
@@ -41,29 +41,20 @@ __all__ = ["FORMATS", "Drawn", "plot_panels", "plot_parameter", "plot_regret", "
 
 CAPTION_SIZE = 7.0
 LABELS = ("direct", "legend", "none")
-Bounds = Mapping[str, Callable[[np.ndarray], Any] | Any]
 
 
+@spelled_out(LookOptions, **USUAL)
 def plot_regret(
     ds: Dataset,
     learners: Sequence[str] | None = None,
     instance: str | None = None,
     family: str | None = None,
     *,
-    kind: str = "t",
-    level: float | None = None,
-    scale: str = "linear",
-    bounds: Bounds | None = None,
-    slope_guides: Sequence[float] | None = None,
-    phases: bool = True,
-    parameters: Sequence[int] | None = None,
     labels: str = "direct",
-    colors: Mapping[str, str] | None = None,
-    names: Mapping[str, str] | None = None,
     title: str | None = None,
     size: tuple[float, float] = (4.6, 3.1),
-    key: Any = 0,
     ax: Axes | None = None,
+    **look: Unpack[LookOptions],
 ) -> Drawn:
     """Cumulative regret of several learners with bands, in one panel.
 
@@ -73,19 +64,9 @@ def plot_regret(
         learners: names, default all.
         instance: one instance (its seeds are the replicates) or the name of a family, or
         family: a family (with several instances, these are the replicates).
-        kind: "t", "bootstrap", "simultaneous" or "quantile"; see `jaxbandit.stats.intervals`.
-        level: default 0.95, and 0.8 for "quantile".
-        scale: "linear" or "loglog".
-        bounds: label -> function of the episodes, or array over ``ds.episode``; drawn in grey.
-        slope_guides: exponents such as (0.5, 1), only with "loglog".
-        phases: short marks on the x axis where phases of ExpRef end (median over runs).
-        parameters: indices along the parameter grid, default all.
         labels: "direct" (at the line ends), "legend" or "none".
-        colors: learner or label -> colour, in place of the usual ones.
-        names: learner or label -> what is written instead.
         title: default the name of the instance or family.
         size: width and height of a new figure in inches.
-        key: seeds bootstrap bands.
         ax: axes to draw into instead; make their figure with ``layout="constrained"`` so that the
         title fits.
 
@@ -101,20 +82,15 @@ def plot_regret(
         'mean and 95 % t-interval (few runs: covers less if skewed), 4 seeds'
     """
     accept("labels", labels, LABELS)
-    given = dict(locals())
+    known(plot_regret, look)
     ds = whole(ds)
     groups = families(ds)
     if instance in groups and family is None:
         instance, family = None, instance
     if instance is None and family is None and len(groups) > 1 and ax is None:
-        return plot_panels(
-            ds, learners=learners, kind=kind, level=level, scale=scale, bounds=bounds, phases=phases,
-            slope_guides=slope_guides, parameters=parameters, title=title, key=key, colors=colors,
-            names=names,
-        )  # fmt: skip
-    look = Look(**{name: given[name] for name in Look._fields})
+        return plot_panels(ds, learners=learners, title=title, **look)
     ax = new_figure(size)[1][0] if ax is None else ax
-    panel = draw_panel(ax, ds, instance, family, look)
+    panel = draw_panel(ax, ds, instance, family, PanelLook(learners=learners, **look))
     ax.set_xlabel("episode", fontsize=TEXT_SIZE)
     ax.set_ylabel(regret_text(ds), fontsize=TEXT_SIZE)
     name = instance or family or next(iter(groups))
@@ -130,32 +106,30 @@ def plot_regret(
     return Drawn(figure_of(ax), ax, panel.bands)
 
 
+@spelled_out(LookOptions, **USUAL)
 def plot_panels(
     ds: Dataset,
     panels: Sequence[str] | None = None,
     *,
     learners: Sequence[str] | None = None,
     columns: int = 3,
-    kind: str = "t",
-    level: float | None = None,
-    scale: str = "linear",
-    bounds: Bounds | None = None,
-    slope_guides: Sequence[float] | None = None,
-    phases: bool = True,
-    parameters: Sequence[int] | None = None,
     share_y: bool = False,
-    colors: Mapping[str, str] | None = None,
-    names: Mapping[str, str] | None = None,
     title: str | None = None,
     panel_size: tuple[float, float] = (2.35, 1.7),
-    key: Any = 0,
     ax: Sequence[Axes] | None = None,
+    **look: Unpack[LookOptions],
 ) -> Drawn:
     """Cumulative regret, one panel per family, with one legend for all.
 
-    Args are those of `plot_regret`; ``panels`` chooses and orders families, ``columns`` shapes the
-    grid, ``share_y`` gives all panels the same y axis, ``panel_size`` is in inches, and ``ax`` is a
-    sequence of axes, one per panel.
+    Args:
+        ds: the Dataset of a sweep or a part of it.
+        panels: families, chosen and in this order; default all.
+        learners: names, default all.
+        columns: panels in a row.
+        share_y: whether all panels have the same y axis.
+        title: above the legend.
+        panel_size: width and height of a panel in inches.
+        ax: a sequence of axes to draw into instead, one per panel.
 
     Returns:
         `Drawn` with ``data``: family -> label -> `Band`, and the list of axes.
@@ -168,12 +142,13 @@ def plot_panels(
         >>> {family: list(bands) for family, bands in plot_panels(ds).data.items()}
         {'I1': ['ExpRef'], 'I2': ['ExpRef']}
     """
-    given = dict(locals())
+    known(plot_panels, look)
+    chosen_look = PanelLook(learners=learners, **look)
     ds = whole(ds)
-    known = list(families(ds))
-    chosen = known if panels is None else list(panels)
+    every_family = list(families(ds))
+    chosen = every_family if panels is None else list(panels)
     for family in chosen:
-        accept("panels", family, known)
+        accept("panels", family, every_family)
     if columns < 1:
         raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
     if ax is not None and len(ax) < len(chosen):
@@ -182,8 +157,8 @@ def plot_panels(
         )
     across = min(columns, len(chosen))
     rows = -(-len(chosen) // across)
-    shown = shown_names(curve_names(ds), names)
-    labels = [shown[curve.label] for curve in curve_names(ds, learners, parameters)]
+    shown = shown_names(curve_names(ds), chosen_look.names)
+    labels = [shown[curve.label] for curve in curve_names(ds, learners, chosen_look.parameters)]
     width = panel_size[0] * across
     entries = max(
         1, min(len(labels), int(width / (0.55 + 0.068 * max(map(len, labels)))))
@@ -193,15 +168,14 @@ def plot_panels(
     for spare in every[len(chosen) :] if ax is None else ():
         spare.remove()
     axes = every[: len(chosen)]
-    look = Look(**{name: given[name] for name in Look._fields})
     drawn = {
-        family: draw_panel(a, ds, None, family, look)
+        family: draw_panel(a, ds, None, family, chosen_look)
         for a, family in zip(axes, chosen, strict=True)
     }
     if share_y:
         low, high = min(a.get_ylim()[0] for a in axes), max(a.get_ylim()[1] for a in axes)
         for a in axes:
-            number_axis(a, "y", low, high, scale == "loglog")
+            number_axis(a, "y", low, high, chosen_look.scale == "loglog")
     counts = [count(ds, panel.bands, family) for family, panel in drawn.items()]
     same = len(set(counts)) == 1
     for a, family, number in zip(axes, chosen, counts, strict=True):

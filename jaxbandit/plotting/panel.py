@@ -3,7 +3,7 @@ axes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +20,7 @@ from jaxbandit.plotting.figures import (
     ramp,
     styles,
 )
+from jaxbandit.plotting.look import PanelLook
 from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.replication import CurveName, curve_names, families, regret_band
 
@@ -30,23 +31,6 @@ if TYPE_CHECKING:
 SCALES = ("linear", "loglog")
 SHORTEST_RAMP = 3
 """From so many values of its parameters on, a learner's curves are tones of one colour."""
-
-
-class Look(NamedTuple):
-    """What to draw in a panel; the arguments of `jaxbandit.plotting.curves.plot_regret` of the same
-    names."""
-
-    learners: Sequence[str] | None = None
-    kind: str = "t"
-    level: float | None = None
-    scale: str = "linear"
-    bounds: Mapping[str, Callable[[np.ndarray], Any] | Any] | None = None
-    slope_guides: Sequence[float] | None = None
-    phases: bool = True
-    parameters: Sequence[int] | None = None
-    key: Any = 0
-    colors: Mapping[str, str] | None = None
-    names: Mapping[str, str] | None = None
 
 
 class Panel(NamedTuple):
@@ -60,7 +44,7 @@ class Panel(NamedTuple):
 
 
 def draw_panel(
-    ax: Axes, ds: Dataset, instance: str | None, family: str | None, look: Look
+    ax: Axes, ds: Dataset, instance: str | None, family: str | None, look: PanelLook
 ) -> Panel:
     """Draws the curves of an instance or a family into ``ax`` and sets scales, limits and ticks."""
     accept("scale", look.scale, SCALES)
@@ -225,7 +209,7 @@ def _draw_band(
     ax.plot(x, center, color=style.color, ls=style.line, lw=1.4, label=label, zorder=3)
 
 
-def _overlay_curves(episodes: np.ndarray, bands: Any, look: Look) -> dict[str, np.ndarray]:
+def _overlay_curves(episodes: np.ndarray, bands: Any, look: PanelLook) -> dict[str, np.ndarray]:
     """Bounds and slope guides, label -> [points]."""
     curves = {}
     for label, bound in (look.bounds or {}).items():

@@ -23,3 +23,10 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 def started():
     """Devices are made before the first command in this process, which then leaves them as they are for other tests."""
     jax.devices()
+
+
+@pytest.fixture
+def promotion_as_users_have_it():
+    """Strict promotion is for the tests of this package's own code."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield

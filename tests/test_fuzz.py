@@ -24,6 +24,8 @@ from test_fuzz_studies import study
 import jaxbandit as jb
 from jaxbandit.learner import Learner
 
+pytestmark = pytest.mark.usefixtures("promotion_as_users_have_it")
+
 FAMILIES = sorted(fuzzing.INSTANCES)
 PLANNERS = ["evaluate", "policy_values", "regret", "visitation"]
 OF_AN_MDP = ["gaps", "mean_reward", "optimal", "optimal_values", "transition_kernel", "validate"]
@@ -246,13 +248,6 @@ KINDS = [instance, instance, learner, planning, planning, of_an_mdp, record, the
          family, registration]  # fmt: skip
 COVERED = {*PLANNERS, *OF_AN_MDP, *RECORDS, *ELSEWHERE, *STUDIES, "record", "theory", "stats", "grid", "family", "save", "load",
            "make_instance", "make_learner", "register_instance", "register_learner"}  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def promotion_as_users_have_it():
-    """Strict promotion is for the tests of this package's own code."""
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 @settings(max_examples=300, **RULES)

@@ -6,7 +6,6 @@ import json
 
 import families
 import fuzzing
-import jax
 import numpy as np
 import pytest
 import synthetic_sweep
@@ -15,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxbandit as jb
+
+pytestmark = pytest.mark.usefixtures("promotion_as_users_have_it")
 
 TABLES = {"values": [[1.0, 4.0]] * 2, "probabilities": [[0.5, 0.5]] * 2, "capacity": 1}
 MDP = jb.label(jb.make_instance("posted-pricing", **TABLES), unit="$")
@@ -233,12 +234,6 @@ def study(draw):
     strategies, check = parts()[name]
     arguments = drawn(draw, strategies, odds=0.6 / (1 + len(strategies)))
     return Case(name, functools.partial(call, name), arguments, functools.partial(check, arguments))
-
-
-@pytest.fixture(autouse=True)
-def promotion_as_users_have_it():
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 @settings(max_examples=150, **RULES)

@@ -3,13 +3,14 @@
 import math
 
 import fuzzing
-import jax
 import pytest
 from fuzzing import RULES, Case, drawn, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxbandit as jb
+
+pytestmark = pytest.mark.usefixtures("promotion_as_users_have_it")
 
 MDP = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
 LEARNER = jb.make_learner("uniform")
@@ -32,12 +33,6 @@ REGRET = {
     "level": st.sampled_from([None, 0.9]),
     "scale": st.sampled_from(["linear", "loglog"]),
 }
-
-
-@pytest.fixture(autouse=True)
-def promotion_as_users_have_it():
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
 
 
 @settings(max_examples=200, **RULES)

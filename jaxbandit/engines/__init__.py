@@ -7,14 +7,13 @@ May import: the model, planning, the contract of learners, `xla`; no learner and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from jaxbandit.engines.blocks.runner import BlockRunner
 from jaxbandit.engines.episodes.runner import EpisodeRunner
-from jaxbandit.engines.runner import Runner
+from jaxbandit.engines.runner import Runner, RunnerOptions
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 
@@ -33,11 +32,7 @@ def make_runner(
     keys: Any,
     num_episodes: int,
     points: np.ndarray,
-    chunk_size: int | None = None,
-    devices: Sequence[Any] | None = None,
-    workers: int = 1,
-    platform: str | None = None,
-    metrics: Any = None,
+    **how: Unpack[RunnerOptions],
 ) -> Runner:
     """A runner of one learner over lanes.
 
@@ -48,14 +43,8 @@ def make_runner(
         keys: typed keys [G, S], one for each lane.
         num_episodes: T.
         points: int64 [W], increasing, the last one T: episodes after which regret is recorded.
-        chunk_size: episodes (or, for blocks, stages of a phase) per step; any value gives the same
-            numbers.
-        devices: jax devices, which take tiles of lanes in turn.
-        workers: tiles that run at the same time (on a CPU, one per core).
-        platform: "cpu" or "gpu" forces the choices of that kind of device (`jaxbandit.xla.platforms`).
-        metrics: name -> function of state and world (`jaxbandit.metrics`), evaluated at the points.
+        how: how it is run; see `jaxbandit.engines.runner.RunnerOptions`.
     """
     if engine not in ENGINES:
         raise ValueError(f"engine: {engine!r}; accepted: {', '.join(ENGINES)}")
-    how = (chunk_size, devices, workers, platform, metrics)
-    return ENGINES[engine](learner, mdps, keys, num_episodes, points, *how)
+    return ENGINES[engine](learner, mdps, keys, num_episodes, points, **how)

@@ -21,7 +21,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import jax
 import numpy as np
@@ -49,6 +49,25 @@ class TileArrays(NamedTuple):
     used: int
     """Lanes that count; the others are padding."""
     device: Any
+
+
+class RunnerOptions(TypedDict, total=False):
+    """How a runner runs.
+
+    Fields:
+        chunk_size: episodes (or, for blocks, stages of a phase) per step; any value gives the same
+            numbers.
+        devices: jax devices, which take tiles of lanes in turn.
+        workers: tiles that run at the same time (on a CPU, one per core).
+        platform: "cpu" or "gpu" forces the choices of that kind of device (`jaxbandit.xla.platforms`).
+        metrics: name -> function of state and world (`jaxbandit.metrics`), evaluated at the points.
+    """
+
+    chunk_size: int | None
+    devices: Sequence[Any] | None
+    workers: int
+    platform: str | None
+    metrics: Mapping[str, Metric] | None
 
 
 class Runner(ABC):

@@ -47,7 +47,7 @@ def run_lanes(
     points = np.asarray([num_episodes] if points is None else points, np.int64)
     made = learners[0]._replace(params=params)
     runner = make_runner(
-        engine, made, stacked, keys, num_episodes, points, chunk_size, platform=platform
+        engine, made, stacked, keys, num_episodes, points, chunk_size=chunk_size, platform=platform
     )
     carry = runner.start()
     while runner.episodes_done(carry) < num_episodes:

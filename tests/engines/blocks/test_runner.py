@@ -27,7 +27,9 @@ def run_lanes(engine, learners, mdps, keys, num_episodes, points=None, chunk_siz
     stacked = jax.tree.map(lambda *x: np.stack([np.asarray(leaf) for leaf in x]), *mdps)
     points = np.asarray([num_episodes] if points is None else points, np.int64)
     learner = learners[0]._replace(params=params)
-    runner = make_runner(engine, learner, stacked, keys, num_episodes, points, chunk_size, **more)
+    runner = make_runner(
+        engine, learner, stacked, keys, num_episodes, points, chunk_size=chunk_size, **more
+    )
     carry = runner.start()
     while runner.episodes_done(carry) < num_episodes:
         carry = runner.step(carry)

@@ -104,7 +104,7 @@ def size_name(horizon: int, width: int, num_actions: int) -> str:
     return f"H={horizon} k={width} A={num_actions}"
 
 
-class Point(NamedTuple):
+class Measured(NamedTuple):
     """The measure of one size."""
 
     horizon: int
@@ -134,7 +134,7 @@ def bound_time(bound: Callable[[float], float]) -> float:
 
 def measure(
     learner: str, sizes: Iterable[tuple[int, int, int]], general: bool = False
-) -> list[Point]:
+) -> list[Measured]:
     """Noiseless and bound of each size (H, k, A)."""
     ordered = learner == "OrderedExpRef"
     upper = theory.upper_bound_ordered if ordered else theory.upper_bound_general
@@ -149,7 +149,7 @@ def measure(
             episodes, regret = episodes * scale, regret * scale
         bound = bound_time(partial(upper, H, k, A))
         found.append(
-            Point(
+            Measured(
                 horizon=H,
                 width=k,
                 num_actions=A,
@@ -226,7 +226,7 @@ def rates() -> dict[str, tuple[float, float]]:
     """Growth of the measured time and of the theorem's: per further stage (ExpRef), as a power of H
     (OrderedExpRef)."""
 
-    def slope(x: np.ndarray, points: list[Point], what: str) -> float:
+    def slope(x: np.ndarray, points: list[Measured], what: str) -> float:
         return float(np.polyfit(x, np.log([getattr(p, what) for p in points]), 1)[0])
 
     found = {}

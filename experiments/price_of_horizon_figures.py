@@ -19,7 +19,7 @@ from jaxbandit.plotting.figures import (
     styles,
 )
 
-from .price_of_horizon import LEARNERS, TARGET, Point, measure, simulated_times, size_name
+from .price_of_horizon import LEARNERS, TARGET, Measured, measure, simulated_times, size_name
 from .scaling_figures import power_axis
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ def draw_times(datasets: Mapping[str, Dataset]) -> Drawn:
     return Drawn(figure, axes, data)
 
 
-def _dots(ax: Axes, ds: Dataset, learner: str, points: list[Point], which: str, color: str) -> None:
+def _dots(
+    ax: Axes, ds: Dataset, learner: str, points: list[Measured], which: str, color: str
+) -> None:
     times = simulated_times(ds, learner)
     for p in points:
         median, low, high = times.get(

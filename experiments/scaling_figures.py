@@ -140,8 +140,8 @@ def draw_worst(cases: Mapping[Shape, Mapping[str, WorstCase]]) -> Drawn:
         GREY,
         NOTE_SIZE,
         TEXT_SIZE,
-        TICK_SIZE,
         Drawn,
+        legend_above,
         plain_axes,
         styles,
     )  # fmt: skip
@@ -216,12 +216,11 @@ def draw_worst(cases: Mapping[Shape, Mapping[str, WorstCase]]) -> Drawn:
         ),
         Line2D([], [], color=GREY, ls=(0, (1, 1.2)), lw=0.9, label="lower bound"),
     ]
-    box = figure.legend(
-        handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=TICK_SIZE, handlelength=3,
-        title="largest mean regret over a family of gaps, a run of its own for every T; line: least squares where the\n"
-        "worst gap is inside the family; ±: the wider of the 95 % intervals over seeds and from the residuals",
-    )  # fmt: skip
-    box.get_title().set(fontsize=NOTE_SIZE + 0.5, color=GREY)
+    title = (
+        "largest mean regret over a family of gaps, a run of its own for every T; line: least squares where the\n"
+        "worst gap is inside the family; ±: the wider of the 95 % intervals over seeds and from the residuals"
+    )
+    legend_above(figure, handles, title, 4)
     figure.supxlabel("number of episodes T", fontsize=TEXT_SIZE)
     figure.supylabel("worst-case regret", fontsize=TEXT_SIZE)
     return Drawn(figure, axes, {shape.title: dict(found) for shape, found in cases.items()})

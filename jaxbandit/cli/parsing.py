@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import io
 import re
 from collections.abc import Sequence
@@ -78,15 +77,17 @@ def _check_words(given: Sequence[str]) -> None:
     if first.startswith("-"):
         return
     if first not in COMMANDS:
-        near = difflib.get_close_matches(first, COMMANDS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        from jaxbandit.checks import did_you_mean  # numpy with it, which --help need not wait for
+
+        hint = did_you_mean(first, COMMANDS, most=1)
         raise ValueError(f"unknown command {first!r}; {hint}accepted: {', '.join(COMMANDS)}")
     known = [f"--{f.name.replace('_', '-')}" for f in dataclasses.fields(COMMANDS[first])]
     for word in given[1:]:
         option = word.split("=")[0].replace("_", "-")
         if option.startswith("--") and option not in (*known, "--help"):
-            near = difflib.get_close_matches(option, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            from jaxbandit.checks import did_you_mean
+
+            hint = did_you_mean(option, known, most=1)
             raise ValueError(f"unknown option {option}; {hint}see {PROGRAM} {first} --help")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from jaxbandit.checks import did_you_mean
 from jaxbandit.experiment.catalogue import load_learners
 from jaxbandit.experiment.contract import Arguments, Experiment, Options
 
@@ -71,8 +72,7 @@ def check_arguments(label: str, given: Any) -> None:
     known = inspect.signature(sweep).parameters
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            hint = did_you_mean(name, known, most=1)
             raise ValueError(f"sweep {label!r}: {name!r}; {hint}accepted: {', '.join(known)}")
     missing = [n for n, p in known.items() if p.default is p.empty and n not in given]
     if missing:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxbandit.files import write_atomically
 from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:
@@ -70,12 +71,7 @@ def make_report(
         tables = {label: _final_regret(dataset) for label, dataset in datasets.items()}
     title = source.resolve().name if source.is_dir() else source.stem
     target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        unfinished.write_text(page(title, figures, tables, datasets), encoding="utf-8")
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_atomically(target, page(title, figures, tables, datasets).encode("utf-8"))
     return target
 
 

@@ -7,14 +7,13 @@ NAME`` prints the same text. jax starts only when the name is not that of an exp
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from jaxbandit.checks import choice
+from jaxbandit.checks import choice, did_you_mean
 from jaxbandit.explaining.descriptions import WIDTH, Description, Entry, Parameter
 from jaxbandit.explaining.docstrings import entries, example, paragraphs
 
@@ -56,8 +55,7 @@ def describe(name: str, kind: str | None = None) -> Description:
     found = [_DESCRIBE[each](name) for each in searched if name in known[each]]
     if not found:
         every = list(dict.fromkeys(one for listed in known.values() for one in listed))
-        near = difflib.get_close_matches(name, every, n=2, cutoff=0.5)
-        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        hint = did_you_mean(name, every)
         raise ValueError(f"name: {name!r}; {hint}accepted: {', '.join(every)}")
     return Description(tuple(found))
 

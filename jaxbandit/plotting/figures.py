@@ -198,12 +198,19 @@ def number_axis(ax: Axes, which: str, low: float, high: float, log: bool) -> Non
 
 
 def legend_above(
-    figure: Figure, ax: Axes, title: str, columns: int, size: float = TICK_SIZE, **looks: Any
+    figure: Figure,
+    of: Axes | Sequence[Any],
+    title: str,
+    columns: int,
+    size: float = TICK_SIZE,
+    **looks: Any,
 ) -> None:
-    """What is labelled in ``ax``, as one legend above all panels; ``title`` says what they show."""
+    """What is labelled in the axes ``of``, or the artists ``of``, as one legend above all panels; ``title`` says
+    what they show."""
     looks = {"handlelength": 3, **looks}
+    handles = of if isinstance(of, Sequence) else of.get_legend_handles_labels()[0]
     box = figure.legend(
-        *ax.get_legend_handles_labels(), loc="outside upper center", ncols=columns, frameon=False,
+        handles=handles, loc="outside upper center", ncols=columns, frameon=False,
         fontsize=size, title=title, **looks,
     )  # fmt: skip
     box.get_title().set(fontsize=NOTE_SIZE, color=GREY)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.checks import accept
+from jaxbandit.files import replace_file, temporary_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +62,7 @@ def save_figure(
     for file in files:
         form = file.suffix[1:]
         file.parent.mkdir(parents=True, exist_ok=True)
-        aside = file.with_name(f".{file.name}.{os.getpid()}.part")
+        aside = temporary_name(file)
         dates = {
             "svg": {"Date": None},
             "pdf": {"CreationDate": None},
@@ -71,7 +72,7 @@ def save_figure(
             opaque = _opaque(figure) if form == "eps" else contextlib.nullcontext()
             with matplotlib.rc_context(FILE_SETTINGS), opaque:
                 figure.savefig(aside, format=form, dpi=dpi, metadata=dates)
-            os.replace(aside, file)
+            replace_file(aside, file)
         except OSError as error:
             raise OSError(error.errno, f"cannot write the figure to {file}: {error}") from error
         finally:

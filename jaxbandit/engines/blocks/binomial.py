@@ -79,12 +79,15 @@ def _unless(
 def _rejection(n: jax.Array, p: jax.Array, u: jax.Array, v: jax.Array) -> Attempt:
     """Transformed rejection, for means from 10 on: v places the proposal, u accepts it."""
     spread = jnp.sqrt(n * p * (1 - p))
+    # The numbers are Hörmann's: a hat of this shape covers every binomial with a mean from 10 on.
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
     offset = v - 0.5
     edge = 0.5 - jnp.abs(offset)
     proposed = jnp.floor(n * p + 0.5 + (2 * a / edge + b) * offset)
-    x = jnp.clip(proposed, 0, n)
+    x = jnp.clip(
+        proposed, 0, n
+    )  # proposals outside are rejected below; log_ratio must stay finite until then
     # At least this much of P(X = mode) must P(X = x) be.
     density = u * (2.83 + 5.1 / b) * spread / (a / (edge * edge) + b)
     return (x == proposed) & (_log(density) <= log_ratio(n, p, x, jnp.floor((n + 1) * p))), x
@@ -99,6 +102,7 @@ def _inversion(n: jax.Array, p: jax.Array, u: jax.Array) -> Attempt:
     below, listed = jnp.zeros_like(n), jnp.zeros_like(n)
     for j in range(_LISTED):
         below = below + chance
+        # Counting instead of stopping: lanes would stop at different j, and all go on until the last one does.
         listed = listed + jnp.where(target >= below, 1.0, 0.0)
         chance = chance * ((n - j) * (odds * (1 / (j + 1))))
     return listed < _LISTED, listed

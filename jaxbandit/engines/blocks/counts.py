@@ -20,9 +20,9 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines.blocks.machine import Push, Sizes, Work, look, step
+from jaxbandit.engines.blocks.machine import MachineSizes, Push, Work, look, step
 from jaxbandit.engines.blocks.outcomes import Outcomes
-from jaxbandit.engines.blocks.rows import Tables, make_tables
+from jaxbandit.engines.blocks.rows import ArmTables, make_tables
 from jaxbandit.learner import Blocks
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
@@ -48,7 +48,7 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: Key) ->
     ``keys`` are the uint32 words [L] of each lane's key for this block; arm b uses fold_in(key, b).
     """
     (L, B), (H, X, U) = episodes.shape, outcomes.reward.shape[1:]
-    sizes = Sizes(stages=H, states=X, pools=outcomes.kind.shape[-1], outcomes=U)
+    sizes = MachineSizes(stages=H, states=X, pools=outcomes.kind.shape[-1], outcomes=U)
     chex.assert_shape([*keys, outcomes.start, blocks.stage], (L,))
     chex.assert_tree_shape_prefix((blocks.rows, episodes), (L, B))
     N = L * B
@@ -68,10 +68,12 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: Key) ->
 
     def round_(crew: Crew) -> Crew:
         free = crew.push.stage >= H
+        # The j-th free worker takes the j-th arm that is left. Who takes which changes no number: an arm brings its key.
         place = crew.taken + jnp.cumsum(free, dtype=jnp.int32) - 1
         fresh = free & (place < busy)
         arm = look(queue, jnp.where(fresh, place, 0))
         work = assign(arm)
+        # A free worker without an arm gets one of 0 episodes that is never handed in: N is no arm.
         work = work._replace(arm=jnp.where(fresh, arm, N))
         push = _begin(sizes, look(outcomes.start, arm // B), jnp.where(fresh, look(number, arm), 0))
         totals = _hand_in(sizes, crew.work, crew.push, crew.totals)
@@ -92,8 +94,8 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: Key) ->
     return _hand_in(sizes, crew.work, crew.push, crew.totals).reshape(L, B)
 
 
-def _steps(sizes: Sizes, tables: Tables, work: Work, push: Push) -> Push:
-    """A round of steps. Straight-line platforms take two per turn: what a turn hands to the next one is copied."""
+def _steps(sizes: MachineSizes, tables: ArmTables, work: Work, push: Push) -> Push:
+    """A round of steps: handing out arms looks at all workers, so it is done once in several steps. Straight-line platforms take two per turn: what a turn hands to the next one is copied."""
     return jax.lax.fori_loop(
         0,
         active().steps,
@@ -105,14 +107,14 @@ def _steps(sizes: Sizes, tables: Tables, work: Work, push: Push) -> Push:
 
 def _queue(number: Array) -> tuple[jax.Array, jax.Array]:
     """The arms that have episodes, in order, int32 [N], and how many they are; the others are left out."""
-    has = number > 0
+    has = number > 0  # an arm of 0 episodes would keep a worker for a whole round
     place = jnp.cumsum(has, dtype=jnp.int32)
     arms = jnp.arange(number.size, dtype=jnp.int32)
     queue = jnp.zeros_like(arms).at[jnp.where(has, place - 1, number.size)].set(arms, mode="drop")
     return queue, place[-1]
 
 
-def _begin(sizes: Sizes, level: Array, number: Array) -> Push:
+def _begin(sizes: MachineSizes, level: Array, number: Array) -> Push:
     """Arms of ``number`` episodes at their first state, before the first draw; those of 0 are finished."""
     V, k = number.size, sizes.states - 1 - sizes.pools
     nobody, no_state = jnp.zeros((k, V)), jnp.zeros(V, sizes.sets)
@@ -132,7 +134,7 @@ def _begin(sizes: Sizes, level: Array, number: Array) -> Push:
     )
 
 
-def _hand_in(sizes: Sizes, work: Work, push: Push, totals: Array) -> jax.Array:
+def _hand_in(sizes: MachineSizes, work: Work, push: Push, totals: Array) -> jax.Array:
     """The sums of the arms, with those that are finished."""
     finished = push.stage >= sizes.stages
     arm = jnp.where(finished, work.arm, totals.size)

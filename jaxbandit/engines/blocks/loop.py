@@ -147,6 +147,7 @@ def advance(
         count, p, arms = carry
         blocks = next_blocks(form, constants, p.state)
         unfinished = (p.played < num_episodes) & ~p.wrong
+        # Looked at on the device, before anything of it is played: the host sees a block only when the call is over.
         wrong = p.wrong | (unfinished & ~jax.vmap(sound)(blocks))
         playing = unfinished & ~wrong
         # Whatever goes on from here must be harmless where the block is not played.
@@ -165,6 +166,7 @@ def advance(
         # A block that T cuts short is never absorbed, so its sums are not needed.
         whole = playing & (jnp.sum(blocks.episodes, -1) <= left)
         pushed = jnp.where(whole[:, None], blocks.episodes, 0)
+        # By the number of the block, so that a cut into calls changes no number.
         lane_keys = fold_in(keys, p.block)
         chex.assert_equal_shape([*played, pushed])
         if feedback == "one-bit":

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandit.engines.blocks import binomial, codec
-from jaxbandit.engines.blocks.rows import Tables
+from jaxbandit.engines.blocks.rows import ArmTables
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
 from jaxbandit.xla.threefry import threefry, unit_float64
@@ -33,7 +33,7 @@ NEXT_STAGE = 64
 """What `choose` adds to states of the next stage: more than any state."""
 
 
-class Sizes(NamedTuple):
+class MachineSizes(NamedTuple):
     """What a machine is compiled for."""
 
     stages: int
@@ -108,15 +108,17 @@ class Settled(NamedTuple):
     total: Array
 
 
-def step(sizes: Sizes, tables: Tables, work: Work, push: Push) -> Push:
+def step(sizes: MachineSizes, tables: ArmTables, work: Work, push: Push) -> Push:
     """All workers one attempt further."""
     check_push(sizes, work, push)
+    # A draw is acted on in the next step: one that was rejected then needs no loop of its own, which would hold up
+    # all workers until the last one is accepted. Its worker moves nobody and tries again beside the others.
     push = go_on(sizes, push, settle(sizes, tables, work, push))
     chance = _unit(_look_up, sizes)(tables.chance, work, push.stage, push.state, push.outcome)
     return push._replace(drawn=draw(work.key, push.tries, push.left, chance))
 
 
-def check_push(sizes: Sizes, work: Work, push: Push) -> None:
+def check_push(sizes: MachineSizes, work: Work, push: Push) -> None:
     """That every worker has one place, one arm and its own row of counts (shapes alone: nothing is compiled)."""
     V, k = push.left.shape, sizes.states - 1 - sizes.pools
     chex.assert_shape([push.stage, push.state, push.outcome, push.total, push.drawn, push.tries], V)
@@ -124,12 +126,13 @@ def check_push(sizes: Sizes, work: Work, push: Push) -> None:
     chex.assert_shape([push.pools, push.here, push.there], [(sizes.pools, *V), (k, *V), (k, *V)])
 
 
-def settle(sizes: Sizes, tables: Tables, work: Work, push: Push) -> Settled:
+def settle(sizes: MachineSizes, tables: ArmTables, work: Work, push: Push) -> Settled:
     """Acts on the last draws."""
     place = (push.stage, push.state, push.outcome)
     word = _unit(_look_up, sizes)(tables.code, work, *place)
     low = _low(word)
     moved = _moved(push.drawn)
+    # Of U possible outcomes only U - 1 are drawn: the last one takes who is left, in the same step.
     rest = _rest(word, push.left, push.drawn)
     following = codec.FOLLOWING.read(word)
     pool, rest_pool = codec.POOL.read(low), codec.REST_POOL.read(low)
@@ -137,7 +140,7 @@ def settle(sizes: Sizes, tables: Tables, work: Work, push: Push) -> Settled:
     paid = _unit(_paid, sizes)(tables.reward, work, *place, following, moved, rest)
     return Settled(
         word=word,
-        left=push.left - moved - rest,
+        left=push.left - moved - rest,  # exact: whole numbers below 2^53
         pools=_join(push.pools, 1, pool, rest_pool, moved, rest),
         there=_join(push.there, sizes.pools + 1, target, rest_target, moved, rest),
         waiting=_unit(_waiting, sizes)(push.waiting, low, moved, rest),
@@ -146,11 +149,12 @@ def settle(sizes: Sizes, tables: Tables, work: Work, push: Push) -> Settled:
     )
 
 
-def go_on(sizes: Sizes, push: Push, now: Settled) -> Push:
+def go_on(sizes: MachineSizes, push: Push, now: Settled) -> Push:
     """To the next outcome, and where no episode is left to the next state."""
     go = _unit(_choose, sizes)(now.word, now.left, push.stage, now.waiting, now.arrived)
     over, leave, state = go >= 0, go >= NEXT_STAGE, go & (NEXT_STAGE - 1)
     here = jnp.where(leave[None], now.there, push.here)
+    # After a rejected draw the worker stays at its outcome.
     outcome = jnp.where(push.drawn >= 0, codec.FOLLOWING.read(now.word), push.outcome)
     stage = push.stage + leave.astype(jnp.int32)
     states = jnp.where(leave, now.arrived | now.waiting, now.waiting)
@@ -158,6 +162,7 @@ def go_on(sizes: Sizes, push: Push, now: Settled) -> Push:
     # Pools that wait for the next stage keep their episodes, the others have been paid.
     paid = leave[None] & ((now.waiting[None] >> number) & 1 == 0)
     return Push(
+        # State 0 is nowhere: nobody has a level left, so the stages to come pay nothing and the arm ends early.
         stage=jnp.where(over & (state == 0), sizes.stages, stage).astype(jnp.int32),
         state=jnp.where(over, state, push.state),
         outcome=jnp.where(over, 0, outcome).astype(jnp.int32),
@@ -169,6 +174,7 @@ def go_on(sizes: Sizes, push: Push, now: Settled) -> Push:
         arrived=jnp.where(leave, 0, now.arrived),
         total=now.total,
         drawn=push.drawn,
+        # Counted in every step, drawn or not, so that no random word serves twice.
         tries=push.tries + jnp.uint32(1),
     )
 
@@ -179,6 +185,7 @@ def draw(key: tuple[Array, Array], tries: Array, left: Array, chance: Array) -> 
     sure = (chance >= 1) | (chance <= 0) | (left == 0)
     # Where nothing is drawn: an n that calls for nothing but what most others need anyway.
     accepted, x = binomial.attempt(jnp.where(sure, 100.0, left), jnp.where(sure, 0.5, chance), u, v)
+    # Where it is sure, left * chance is exactly left or 0: chances there are exactly 1 or 0.
     return jnp.where(sure, left * chance, jnp.where(accepted, x, -1.0))
 
 
@@ -188,13 +195,16 @@ def _uniform(high: Array, low: Array, counter: Array) -> jax.Array:
 
 
 @cache
-def _unit(function: Callable[..., jax.Array], sizes: Sizes) -> Callable[..., jax.Array]:
+def _unit(function: Callable[..., jax.Array], sizes: MachineSizes) -> Callable[..., jax.Array]:
     """A part of the step for some sizes, separate from the others."""
     return separate(partial(function, sizes))
 
 
-def _look_up(sizes: Sizes, table, work, stage, state, outcome):
-    stage = jnp.minimum(stage, sizes.stages - 1)
+def _look_up(sizes: MachineSizes, table, work, stage, state, outcome):
+    stage = jnp.minimum(
+        stage, sizes.stages - 1
+    )  # finished workers, at stage H, look somewhere harmless
+    # The arms of a block share every row but one: H + B rows a lane instead of B H.
     row = work.row + stage + jnp.where(stage == work.own, work.shift, 0)
     return look(table, (row * sizes.states + state) * sizes.outcomes + outcome)
 
@@ -216,29 +226,29 @@ def _rest(word, left, drawn):
     return jnp.where((drawn >= 0) & (codec.CERTAIN.read(word) == 1), left - drawn, 0)
 
 
-def _paid(sizes: Sizes, reward, work, stage, state, outcome, following, moved, rest):
+def _paid(sizes: MachineSizes, reward, work, stage, state, outcome, following, moved, rest):
     row = work.first + jnp.minimum(stage, sizes.stages - 1)
     at = (row * sizes.states + state) * sizes.outcomes
     return moved * look(reward, at + outcome) + rest * look(reward, at + following)
 
 
-def _with(sizes: Sizes, states, state, count):
+def _with(sizes: MachineSizes, states, state, count):
     """The set and this state, if any episode goes there."""
     there = codec.singleton(state, sizes.sets)
     return states | jnp.where((count > 0) & (state > 0), there, 0)
 
 
-def _waiting(sizes: Sizes, waiting, low, moved, rest):
+def _waiting(sizes: MachineSizes, waiting, low, moved, rest):
     waiting = _with(sizes, waiting, codec.POOL.read(low), moved)
     return _with(sizes, waiting, codec.REST_POOL.read(low), rest)
 
 
-def _arrived(sizes: Sizes, arrived, low, moved, rest):
+def _arrived(sizes: MachineSizes, arrived, low, moved, rest):
     arrived = _with(sizes, arrived, codec.TARGET.read(low), moved)
     return _with(sizes, arrived, codec.REST_TARGET.read(low), rest)
 
 
-def _choose(sizes: Sizes, word, left, stage, waiting, arrived):
+def _choose(sizes: MachineSizes, word, left, stage, waiting, arrived):
     """-1: stay. Else the state to go on to (0: the arm is finished), plus NEXT_STAGE if it is one of the next stage.
 
     Levels come before pools, so pools are complete when their turn comes. Where nobody goes on, all are due.

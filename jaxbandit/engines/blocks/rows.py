@@ -21,7 +21,7 @@ FEW = 8
 """Up to so many entries, comparing with each is faster than looking one up, and a loop over them is written out."""
 
 
-class Tables(NamedTuple):
+class ArmTables(NamedTuple):
     """Flat tables of L lanes."""
 
     chance: Array
@@ -32,7 +32,7 @@ class Tables(NamedTuple):
     """float64 [L * H * X * U]."""
 
 
-def make_tables(outcomes: Outcomes, blocks: Blocks) -> Tables:
+def make_tables(outcomes: Outcomes, blocks: Blocks) -> ArmTables:
     """The tables of the arms of ``blocks``, leaves [L, ...] like those of ``outcomes``."""
     P, H = outcomes.kind.shape[-1], outcomes.kind.shape[1]
 
@@ -47,13 +47,16 @@ def make_tables(outcomes: Outcomes, blocks: Blocks) -> Tables:
 
     laws = chance[..., 1 : P + 1, :], tables.kind
     own_laws = own_chance[..., 1 : P + 1, :], there.kind
+    # A pool stands if it pays by the same law in the next stage: its draws can wait and be made once for both.
     ahead = jnp.minimum(blocks.stage + 1, H - 1)  # after the last stage nobody looks
     stand = codec.pack(same_law(*laws, *(jnp.roll(law, -1, axis=1) for law in laws)))
+    # The row after the shared one before the own stage differs from arm to arm, so there no pool stands: that costs draws,
+    # and is right for every arm.
     before_own = jnp.arange(H, dtype=jnp.int32)[None] == blocks.stage[:, None] - 1
     own_stand = codec.pack(same_law(*own_laws, *(at_stage(law, ahead) for law in laws)))
     code = code | jnp.where(before_own, 0, stand)[..., None, None]
     own_code = own_code | own_stand[..., None, None]
-    return Tables(
+    return ArmTables(
         chance=jnp.concatenate([chance, own_chance], 1).reshape(-1),
         code=jnp.concatenate([code, own_code], 1).reshape(-1),
         reward=outcomes.reward.reshape(-1),
@@ -120,6 +123,8 @@ def splits(weight: Array) -> Splits:
         after, following, possible = carry
         u, here = x
         left = after + here
+        # From the back, because the chance at the last possible outcome must be exactly 1: a sum from the front would round
+        # and leave an episode behind. 1e-300 is only there where the division is not used.
         chance = jnp.where(here > 0, jnp.where(after > 0, here / jnp.maximum(left, 1e-300), 1), 0)
         before = (left, jnp.where(here > 0, u, following), possible + (here > 0).astype(jnp.int32))
         return before, (chance, following, possible == 1)

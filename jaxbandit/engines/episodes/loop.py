@@ -71,6 +71,7 @@ def run_chunk(
     world, width = lanes.world, lanes.keys[0].shape
     check_lanes(sizes, lanes)
     chex.assert_shape([first, count], ())
+    # Two streams: whatever a learner draws, the environment's words stay, and all learners meet the same ones.
     public = fold_in(lanes.keys, jnp.zeros_like(lanes.keys[0]))
     private = learner_keys(lanes.keys)
     shape = jax.eval_shape(act, state, private, lanes.constants)
@@ -99,6 +100,8 @@ def run_chunk(
             return state, policies
 
         H, levels, W = shape.shape
+        # Policies are kept and not their regrets: evaluated together they are one pass over long loops, and packed they
+        # are a byte a state.
         blank = jnp.zeros((STRETCH, levels - 1, H * W), form.packed_type)
         state, policies = repeat(one, length, (state, blank))
         return state, deterministic_regret(world, policies.reshape(STRETCH, -1, H, W))
@@ -108,17 +111,21 @@ def run_chunk(
 
         def one(e, carry):
             state, last, regrets = carry
+            # Asked before the update: it speaks of the policy that is played now.
             fresh = None if rules.renewed is None else rules.renewed(state)
             state, policy, _ = play(state, times, words, e)
             if fresh is None:
                 last = randomised_regret(world, policy)
             else:
+                # A block learner plays one policy for many episodes: most turns evaluate nothing in any lane.
                 value = partial(randomised_regret, world, policy)
                 last = jax.lax.cond(jnp.any(fresh), value, lambda: last)
             return state, last, put(regrets, last, e)
 
         last = jnp.zeros(width, jnp.float32)
-        if rules.renewed is not None:
+        if (
+            rules.renewed is not None
+        ):  # the first policy may be an old one, whose regret no turn computes
             last = randomised_regret(world, act(state, private, lanes.constants))
         blank = jnp.zeros((STRETCH, *width), jnp.float32)
         state, _, regrets = repeat(one, length, (state, last, blank))

@@ -41,7 +41,7 @@ class EpisodeWorld(NamedTuple):
     """float32 [H, k, A, k, W]: p_i(s | l, a) among the levels 1..k."""
 
 
-class Tables(NamedTuple):
+class InstanceTables(NamedTuple):
     """The tables of one MDP, made from it alone."""
 
     alias: np.ndarray
@@ -74,14 +74,14 @@ def make_episode_world(mdps: MDP) -> EpisodeWorld:
 
 
 @once_per_instance
-def _tables(mdp: MDP) -> Tables:
+def _tables(mdp: MDP) -> InstanceTables:
     gap, transition = exact_tables(mdp)
     chex.assert_equal_shape([mdp.prob, mdp.reward, mdp.next_level])
     alias = alias_tables(normalised_prob(mdp))
     target = np.asarray(mdp.next_level, np.int32)
     reward = np.asarray(mdp.reward, np.float32)
     other = np.take_along_axis(reward, (alias & 255).astype(np.int64), axis=-1)
-    return Tables(
+    return InstanceTables(
         alias=alias.ravel(),
         route=_routes(alias, target).ravel(),
         paid=np.stack([other, reward], axis=-1).ravel(),

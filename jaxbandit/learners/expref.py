@@ -4,7 +4,7 @@
 The algorithms line by line, every printed line counted, and the functions that do them:
 
     Algorithm 2   1     eps = 1, all actions active                                    `init`
-                  2     while eps > sqrt(H k A ln T / T)                               `constants`
+                  2     while eps > sqrt(H k A ln T / T)                  `constants`, `phases.phases`
                   3     one phase: Algorithm 1 or 3
                   4     eps = eps / 2, the sets A become the refined sets N            `end_phase`
     Algorithm 1   2-5   exploration: uniform over the active set                       `exploration`

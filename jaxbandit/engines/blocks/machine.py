@@ -10,7 +10,7 @@ A step (`step`) is
 3. `draw`: one attempt (`binomial.attempt`) at the count of the next outcome.
 
 Parts that several others need are `separate`, and so computed once on platforms where XLA would repeat them.
-`reference` says the same in plain words.
+`plain` is the same law in thirty lines, one binomial per split and no packing.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from jaxbandit.explaining.descriptions import WIDTH, Description, Entry, Paramet
 from jaxbandit.explaining.docstrings import entries, example, paragraphs
 
 KINDS = ("learner", "instance", "experiment", "feedback", "preset")
-_ELSEWHERE = re.compile(r"as for `([\w-]+)`|as there")
 
 
 def describe(name: str, kind: str | None = None) -> Description:
@@ -269,17 +268,10 @@ def _parameters(thing: Any) -> tuple[Parameter, ...]:
     told = entries(thing)
     if hasattr(thing, "_fields"):
         return tuple(Parameter(name, "", told.get(name, "")) for name in thing._fields)
-    found = []
-    other: dict[str, str] = {}
-    for name, p in inspect.signature(thing).parameters.items():
-        meaning = told.get(name, "")
-        elsewhere = _ELSEWHERE.match(meaning)
-        if elsewhere:  # "as for `expref`": said there, so say it here
-            if elsewhere[1]:
-                other = entries(_registry("learner").constructors[elsewhere[1]])
-            meaning = other.get(name, meaning)
-        found.append(Parameter(name, "" if p.default is p.empty else repr(p.default), meaning))
-    return tuple(found)
+    return tuple(
+        Parameter(name, "" if p.default is p.empty else repr(p.default), told.get(name, ""))
+        for name, p in inspect.signature(thing).parameters.items()
+    )
 
 
 _DESCRIBE: dict[str, Callable[[str], Entry]] = {

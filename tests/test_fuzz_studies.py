@@ -6,6 +6,7 @@ import json
 
 import families
 import fuzzing
+import jax
 import numpy as np
 import pytest
 import synthetic_sweep

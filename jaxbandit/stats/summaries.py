@@ -92,7 +92,8 @@ def loglog_slope(
             "curves: without one of them the mean regret is 0 on the fitted part; "
             "accepted: positive, or a later fit_from"
         )
-    half = half_width(slope(others), level)
+    left_out = slope(others)
+    half = half_width(left_out, level)
     return Estimate(
         value=value,
         low=value - half,
@@ -100,7 +101,7 @@ def loglog_slope(
         n=count,
         level=level,
         replicates=replicates,
-        doubt=doubt_of(left_out) if error > 1e-12 else "",
+        doubt=doubt_of(left_out) if half > 1e-12 else "",
     )
 
 

@@ -24,8 +24,10 @@ MOST_EPISODES = 2**53
 MOST_SEEDS = 2**20
 """A sweep lists its lanes one by one before it runs them; beyond this many the list is the trouble."""
 LONGEST_NAME = 200
-DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that make a terminal or a page show the text after them in another order."""
+JOINERS = frozenset("\u200c\u200d")
+"""The invisible characters that some scripts need inside words."""
+BLANK = frozenset("\u00a0\u115f\u1160\u2800\u3164\uffa0") | JOINERS
+"""Characters that count as letters or symbols and show nothing."""
 
 
 def number(
@@ -199,7 +201,8 @@ def did_you_mean(value: Any, known: Iterable[Any], most: int = 2, alike: float =
 
 def printable(argument: str, value: Any) -> str:
     """``value`` as a name that can be printed, drawn and stored: refused are control characters
-    (also newlines and terminal escapes), surrogates and marks that reverse the text.
+    (also newlines and terminal escapes), surrogates, and what is invisible: marks that reverse the text, spaces without
+    width, with which two names would look the same.
 
     Example:
         >>> printable("learners", "UCB-VI, c = 1/4")
@@ -211,19 +214,20 @@ def printable(argument: str, value: Any) -> str:
     """
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{argument}: name {value!r}; accepted: a non-empty string")
+    if len(value) > LONGEST_NAME:
+        raise ValueError(
+            f"{argument}: name {value[:20]!a}... of {len(value)} characters; "
+            f"accepted: at most {LONGEST_NAME}"
+        )
     for character in value:
-        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or (
-            character in DIRECTION_MARKS
-        ):
+        kind = unicodedata.category(character)
+        if kind in ("Cc", "Cs", "Zl", "Zp") or (kind == "Cf" and character not in JOINERS):
             raise ValueError(
                 f"{argument}: name {value!a} has the character {character!a}; "
                 "accepted: text without control characters"
             )
-    if len(value) > LONGEST_NAME:
-        raise ValueError(
-            f"{argument}: name {value[:20]!r}... of {len(value)} characters; "
-            f"accepted: at most {LONGEST_NAME}"
-        )
+    if all(character in BLANK or character.isspace() for character in value):
+        raise ValueError(f"{argument}: name {value!a}; accepted: a name that can be seen")
     return value
 
 

@@ -196,7 +196,11 @@ def plot_panels(
 def regret_text(ds: Dataset) -> str:
     """What stands beside the y axis, with the unit if regret has one (`jaxbandit.in_units`)."""
     units = ds["regret"].attrs.get("units", "reward")
-    return "cumulative regret" if units in ("reward", "1", "") else f"cumulative regret ({units})"
+    return (
+        "cumulative regret"
+        if units in ("reward", "1", "")
+        else f"cumulative regret ({literal(units)})"
+    )
 
 
 def _shared_legend(axes: list[Axes], text: str, columns: int | None, meaning: str) -> None:

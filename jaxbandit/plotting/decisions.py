@@ -21,6 +21,7 @@ from jaxbandit.plotting.figures import (
     Drawn,
     figure_of,
     heading,
+    literal,
     new_figure,
     number_axis,
     plain_axes,
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 SPREAD = 0.28
 """Half the height of the strip in which a learner's dots lie; rows are 1 apart."""
+
+
+LONGEST_LINE = 36
+"""Letters of a row's name; a longer line would leave no room for the axes."""
 
 
 def plot_final(
@@ -109,7 +114,7 @@ def plot_final(
     )
     place = instance or family or next(iter(groups))
     notes = [caption(ds, {label: b for label, (_, b) in drawn.items()}, place), "a dot is a run"]
-    heading(ax, place if title is None else title, notes)
+    heading(ax, literal(place) if title is None else title, notes)
     data = {label: (runs[np.isfinite(runs)], b) for label, (runs, b) in drawn.items()}
     return Drawn(figure_of(ax), ax, data)
 
@@ -128,7 +133,8 @@ def _draw_rows(ax: Axes, drawn: dict[str, tuple[np.ndarray, Band]], style: dict[
 def _name_rows(ax: Axes, names: Sequence[str]) -> None:
     plain_axes(ax)
     ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.set_yticks(range(len(names)), names, fontsize=TICK_SIZE)
+    shown = [literal(textwrap.fill(name, LONGEST_LINE)) for name in names]
+    ax.set_yticks(range(len(names)), shown, fontsize=TICK_SIZE)
     ax.tick_params(axis="y", length=0)
 
 
@@ -168,9 +174,9 @@ def plot_comparison(
     number_axis(ax, "x", low - room, high + room, False)
     ax.set_xlabel("difference of regret", fontsize=TEXT_SIZE)
     notes = [
-        textwrap.fill(comparison.ranking(), 80),
+        literal(textwrap.fill(comparison.ranking(), 80)),
         f"{100 * comparison.level:g} % for all pairs together ({comparison.method})",
-        f"paired over {comparison.replicates}; grey: not decided",
+        literal(f"paired over {comparison.replicates}; grey: not decided"),
     ]
     heading(ax, "All pairs" if title is None else title, notes)
     return Drawn(figure_of(ax), ax, {(pair.better, pair.worse): pair for pair in pairs})
@@ -204,7 +210,12 @@ def plot_profiles(
         color = style[label].color
         ax.fill_between(profiles.ratios, band.low, band.high, color=color, alpha=0.18, lw=0)
         ax.plot(
-            profiles.ratios, band.center, color=color, ls=style[label].line, lw=1.4, label=label
+            profiles.ratios,
+            band.center,
+            color=color,
+            ls=style[label].line,
+            lw=1.4,
+            label=literal(label),
         )
     plain_axes(ax)
     number_axis(ax, "x", float(profiles.ratios[0]), float(profiles.ratios[-1]), True)

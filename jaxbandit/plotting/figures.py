@@ -118,13 +118,15 @@ def compact(value: float) -> str:
 
 
 def literal(name: str) -> str:
-    """A user's name as text of a figure: a dollar sign is no mathematics.
+    """A user's name as text of a figure: a dollar sign is no mathematics, and legends leave no name out (matplotlib
+    skips those that begin with an underscore).
 
     Example:
         >>> print(literal("cost $5 to $6"))
         cost \\$5 to \\$6
     """
-    return name.replace("$", r"\$")
+    shown = name.replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
 
 
 def refuse_latex() -> None:

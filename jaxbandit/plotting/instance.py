@@ -11,7 +11,7 @@ from jaxbandit import planning
 from jaxbandit.checks import text
 from jaxbandit.mdp import MDP, single
 from jaxbandit.mdp.labels import labels_of
-from jaxbandit.plotting.figures import TICK_SIZE, TITLE_SIZE, Drawn, figure_of
+from jaxbandit.plotting.figures import TICK_SIZE, TITLE_SIZE, Drawn, figure_of, literal
 from jaxbandit.plotting.heatmaps import SMALLEST_VISIT, action_words
 from jaxbandit.plotting.state_cells import draw_cells, finish, state_axes, upright
 
@@ -50,11 +50,11 @@ def plot_instance(mdp: MDP, *, title: str | None = None, ax: Sequence[Axes] | No
     draw_cells(axes[1], np.where(reached, value, np.nan), 0.0, largest, "{:.2f}", ~reached)
     shared = f": {' '.join(words.action(0, 0).split(' ')[:-1])} ..." if words.actions else ""
     for a, name in zip(axes, (f"optimal action{shared}", "optimal value"), strict=True):
-        a.set_title(name, loc="left", fontsize=TICK_SIZE, pad=3)
+        a.set_title(literal(name), loc="left", fontsize=TICK_SIZE, pad=3)
     # no colour bar: each panel has its own scale, and its numbers in the cells
     finish(axes, None, "", None, ax is None, level=words.level)
     figure = figure_of(axes[0])
     if ax is None:
-        head = repr(mdp) if title is None else title
+        head = literal(repr(mdp)) if title is None else title
         figure.suptitle(text("title", head), fontsize=TITLE_SIZE, x=0.01, ha="left")
     return Drawn(figure, axes, {"action": action, "value": value, "reached": reached})

@@ -15,6 +15,7 @@ from jaxbandit.plotting.figures import (
     figure_of,
     heading,
     label_ends,
+    literal,
     new_figure,
     number_axis,
     plain_axes,
@@ -92,9 +93,9 @@ def plot_metric(
     ends = _draw(ax, episodes, bands, styles([n.label for n in curve_names(ds)]), log)
     ax.set_xlabel("episode", fontsize=TEXT_SIZE)
     where = ", ".join(f"{dim} {value}" for dim, value in (at or {}).items())
-    ax.set_ylabel(f"{name} at {where}" if where else name, fontsize=TEXT_SIZE)
+    ax.set_ylabel(literal(f"{name} at {where}" if where else name), fontsize=TEXT_SIZE)
     shown = instance or family or next(iter(groups))
-    heading(ax, shown if title is None else title, [caption(ds, bands, shown)])
+    heading(ax, literal(shown) if title is None else title, [caption(ds, bands, shown)])
     label_ends(ax, ends)
     return Drawn(figure_of(ax), ax, bands)
 
@@ -139,9 +140,9 @@ def _draw(
         ax.fill_between(
             episodes, np.where(low > 0, low, floor) if log else low, high, color=color, alpha=0.18, lw=0
         )  # fmt: skip
-        ax.plot(episodes, b.center, color=color, ls=style[label].line, lw=1.4, label=label)
+        ax.plot(episodes, b.center, color=color, ls=style[label].line, lw=1.4, label=literal(label))
         seen = b.center[np.isfinite(b.center)]
-        ends.append(End(label, float(episodes[-1]), float(seen[-1]), color))
+        ends.append(End(literal(label), float(episodes[-1]), float(seen[-1]), color))
         lows.append(np.nanmin(np.where(b.center > 0, b.center, np.nan) if log else low))
         highs.append(np.nanmax(high))
     plain_axes(ax)

@@ -105,7 +105,7 @@ def plot_parameter(
         for label in given or {}:
             accept(argument, label, list(lines))
     ends = _draw(ax, lines, y_scale == "log", colors or {}, names or {})
-    ax.set_xlabel(parameter, fontsize=TEXT_SIZE)
+    ax.set_xlabel(literal(parameter), fontsize=TEXT_SIZE)
     ax.set_ylabel(
         f"cumulative regret after {int(ds['episode'].values[-1]):,} episodes", fontsize=TEXT_SIZE
     )

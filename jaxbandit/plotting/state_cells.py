@@ -15,6 +15,7 @@ from jaxbandit.plotting.figures import (
     TICK_SIZE,
     TITLE_SIZE,
     figure_of,
+    literal,
     new_figure,
 )
 from jaxbandit.types import Array
@@ -92,7 +93,7 @@ def draw_cells(
     for level, stage in zip(*np.nonzero(np.isfinite(values)), strict=True):
         value = values[level, stage]
         dark = (value - low) / (high - low) < 0.55
-        shown = form.format(value + 0.0) if words is None else words[level, stage]
+        shown = form.format(value + 0.0) if words is None else literal(words[level, stage])
         ax.text(
             stage + 1, level + 1, shown, ha="center", va="center", color="white" if dark else "black",
             # a digit is about 0.6 of its size wide
@@ -142,7 +143,7 @@ def finish(
         else:
             a.tick_params(labelbottom=False)
         if place is None or j % across == 0:
-            a.set_ylabel(level, fontsize=TICK_SIZE, labelpad=1)
+            a.set_ylabel(literal(level), fontsize=TICK_SIZE, labelpad=1)
         else:
             a.tick_params(labelleft=False)
     figure = axes[0].figure
@@ -152,7 +153,7 @@ def finish(
         bar.ax.tick_params(labelsize=NOTE_SIZE, length=2, width=0.5)
         bar.outline.set_linewidth(0.5)
         if names:
-            bar.set_ticks(range(len(names)), labels=list(names))
+            bar.set_ticks(range(len(names)), labels=list(map(literal, names)))
         else:
             bar.locator = _whole_numbers()
             bar.update_ticks()

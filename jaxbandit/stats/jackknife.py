@@ -17,7 +17,7 @@ def half_width(left_out: Array, level: float) -> float:
     Example:
         >>> runs = np.asarray([1.0, 2.0, 4.0, 5.0])
         >>> means = (runs.sum() - runs) / 3                # of a mean it is the t-interval
-        >>> round(half_width(means, 0.95), 3), round(3.1824 * runs.std(ddof=1) / 2, 3)
+        >>> round(half_width(means, 0.95), 3), round(3.1824 * float(runs.std(ddof=1)) / 2, 3)
         (2.905, 2.905)
     """
     from scipy import stats

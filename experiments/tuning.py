@@ -65,8 +65,8 @@ SETTINGS: dict[str, dict[str, tuple[float, ...]]] = {
         "exploration_scale": EXPLORATIONS,
     },
     PAPER_EXPLORATION: SCHEDULE,
-    "shared ExpRef": {**SHARED, "num_phases": (7, 10)},
-    "shared OrderedExpRef": {**SHARED, "exploration_scale": EXPLORATIONS},
+    "shared ExpRef": SHARED,
+    "shared OrderedExpRef": {**SHARED, "exploration_scale": EXPLORATIONS[:2]},
     "UCB-VI": {"bonus_scale": tuple(2.0**power for power in range(-7, -1))},
     "UCB-VI, Bernstein": {"bonus_scale": tuple(2.0**power for power in range(-10, -4))},
     "prophet bandit": {

@@ -41,14 +41,14 @@ PRESETS: dict[str, dict[str, dict[str, float]]] = {
         "theory": {},
         "practical": {
             "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 7, "deviations": 2.5,
-            "greedy_share": 0.99,
+            "greedy_share": 0.97,
         },
     },
     "ordered-expref-shared": {
         "theory": {},
         "practical": {
             "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 7, "deviations": 2.5,
-            "greedy_share": 0.99, "exploration_scale": 2.5,
+            "greedy_share": 0.97, "exploration_scale": 2.5,
         },
     },
 }  # fmt: skip

@@ -13,7 +13,8 @@ FREE = {
 }  # fmt: skip
 """Instructions that launch nothing themselves."""
 SHAPE = re.compile(r"\b(pred|[suf]\d+|bf16)\[([\d,]*)\]")
-IN_PLACE = "dynamic-update-slice"
+IN_PLACE = {"dynamic-update-slice": 1, "scatter": 2}
+"""Instructions that change some entries of their first operand, with the number of the operand that holds the new ones."""
 ARITHMETIC = {
     "add", "subtract", "multiply", "divide", "sqrt", "rsqrt", "floor", "ceil", "maximum", "minimum", "clamp", "select",
     "exponential", "log", "log-plus-one", "power", "negate", "abs", "reduce",
@@ -185,8 +186,8 @@ def _moved(line: Instruction, inside: list[Instruction], shapes: dict[str, str])
     results = _results(inside, known)
     wanted = _wanted(inside, results)
     total = sum(_bytes(part.shape, wanted[part.name]) for part in inside if part.op == "parameter")
-    for part in results:  # of a table that is changed in place, the rows that change are written
-        changed = known[part.operands[1]] if part.op == IN_PLACE else part
+    for part in results:  # of a table that is changed in place, the entries that change are written
+        changed = known[part.operands[IN_PLACE[part.op]]] if part.op in IN_PLACE else part
         total += _bytes(changed.shape)
     return total
 
@@ -212,7 +213,7 @@ def _wanted(inside: list[Instruction], results: list[Instruction]) -> dict[str, 
         wanted[part.name] = sizes[part.name]
     for part in reversed(inside):  # what uses an instruction stands behind it
         share = wanted[part.name] = min(wanted[part.name], sizes[part.name])
-        kept = part.op == IN_PLACE and part in results
+        kept = part.op in IN_PLACE and part in results
         for name in dict.fromkeys(part.operands[1:] if kept else part.operands):
             if name not in sizes or part.op == "tuple":
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -47,6 +47,26 @@ class BlockForm(NamedTuple):
     """As in `Learner`."""
     constants: Constants | None = None
     """As in `Learner`: handed to ``next_block`` and ``absorb`` as their last argument."""
+
+
+class StraightForm(NamedTuple):
+    """The same learner as straight-line code over trailing lanes, for devices on which a branch or a loop asks the host.
+
+    It may keep its state in another form while the episodes of a call are played. Its numbers are those of the
+    learner: integers equal, reals to rounding. All functions take the learner's constants.
+    """
+
+    enter: Callable
+    """enter(state, keys, constants) -> inner, before the first episode of a call, with the keys of that episode."""
+    act: Callable
+    """act(inner, keys, constants) -> the policy of the next episode."""
+    update: Callable
+    """update(inner, policy, feedback, constants, live) -> inner after it; as it was where ``live``, a bool [], is false."""
+    leave: Callable
+    """leave(inner, constants) -> state, after the last episode of a call."""
+    due: Callable[[int], int] | None = None
+    """due(episodes) -> after how many episodes, more than these, a call must end at the latest: there the learner does
+    in ``enter`` what would be a branch in ``act``. Python numbers, on the host. None: calls end where they please."""
 
 
 class Learner(NamedTuple):
@@ -121,6 +141,8 @@ class Learner(NamedTuple):
     caption: Caption | None = None
     """caption(params) -> a few words for the repr (the preset, what differs from it); by default
     the scalar parameters."""
+    straight: StraightForm | None = None
+    """How GPUs run a learner with ``lanes_last``, where that differs."""
 
     @property
     def rules(self) -> Learner:

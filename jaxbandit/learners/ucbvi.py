@@ -44,6 +44,7 @@ from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.ucbvi_counts import counted, modelled, paid, read, visited, write
 from jaxbandit.learners.ucbvi_planning import greedy, optimistic_values
+from jaxbandit.learners.ucbvi_straight import straight_form
 from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, doubt
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import together
@@ -116,6 +117,7 @@ def ucbvi(
         lanes_last=True,
         constants=constants,
         check=check,
+        straight=straight_form(UCBVIState, bonus == "bernstein"),
     )
 
 

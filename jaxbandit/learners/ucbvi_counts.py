@@ -14,11 +14,8 @@ import jax.numpy as jnp
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
-from jaxbandit.xla.platforms import active
 
 FRACTION_BITS = 30
-LOOK_UP_FROM = 16
-"""Entries (l, a) of a stage from which a GPU looks them up; selects among fewer become one kernel with what stands before."""
 
 
 @separate
@@ -52,20 +49,9 @@ def write(table: Array, entry: Array, fields: Array) -> Array:
 
 @separate
 def _read_flat(table: Array, entry: Array) -> Array:
-    if active().straight and table.shape[1] >= LOOK_UP_FROM:
-        return _look_up(table, entry)
     # A sum of selects: XLA on CPU does not vectorise gathers.
     chosen = [jnp.where((entry == e)[None], table[:, e], 0) for e in range(table.shape[1])]
     return reduce(jnp.add, chosen)
-
-
-def _look_up(table: Array, entry: Array) -> Array:
-    """The same by look-ups in one flat table: a GPU reads the visited entries alone."""
-    fields, entries, size = table.shape
-    row = jnp.arange(fields, dtype=jnp.int32)[:, None] * entries + jnp.maximum(entry, 0)[None]
-    place = row * size + jnp.arange(size, dtype=jnp.int32)[None]
-    found = table.reshape(-1).at[place].get(mode="promise_in_bounds")
-    return jnp.where(entry[None] >= 0, found, 0)
 
 
 @separate

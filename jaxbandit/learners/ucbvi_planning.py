@@ -8,11 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.learners.ucbvi_straight import plan_by_lanes
 from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, larger, q_of
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
-from jaxbandit.xla.platforms import active
 
 LONGEST_UNROLLED = 64
 """Horizons up to this are planned without a loop: much faster, for a second or two more of compilation."""
@@ -21,18 +19,9 @@ LONGEST_UNROLLED = 64
 def optimistic_values(plan: Plan, constants: UCBVIConstants, values: Array) -> Array:
     """V by backward induction, written over ``values`` float32 [k, H+1, *lanes], whose last stage is 0."""
     horizon = plan.model.shape[3]
-    tail = values[:, horizon]
     if horizon > LONGEST_UNROLLED:
-        stages = jax.tree.map(lambda x: jnp.moveaxis(x, -tail.ndim, 0), plan)
-
-        def back(tail, stage):
-            value = _value(stage, tail, *(x[0] for x in constants))
-            return value, value
-
-        found = jax.lax.scan(back, tail, stages, reverse=True)[1]
-        return values.at[:, :horizon].set(jnp.moveaxis(found, 0, 1))
-    if active().straight:
-        return jnp.concatenate([plan_by_lanes(plan, constants), values[:, horizon:]], axis=1)
+        return values.at[:, :horizon].set(values_by_stages(plan, constants))
+    tail = values[:, horizon]
     # Stages and lanes as one axis: XLA copies a whole table to reshape it later.
     found = values.reshape(len(values), -1)
     lanes = found.shape[1] // (horizon + 1)
@@ -40,6 +29,18 @@ def optimistic_values(plan: Plan, constants: UCBVIConstants, values: Array) -> A
         tail = _value_of(i)(plan, tail, *(x[i] for x in constants))
         found = found.at[:, i * lanes : (i + 1) * lanes].set(tail.reshape(len(values), -1))
     return found.reshape(values.shape)
+
+
+def values_by_stages(plan: Plan, constants: UCBVIConstants) -> Array:
+    """V float32 [k, H, *lanes] by a loop over stages."""
+    tail = jnp.zeros_like(plan.model[0, 0, :, 0])
+    stages = jax.tree.map(lambda x: jnp.moveaxis(x, -tail.ndim, 0), plan)
+
+    def back(tail, stage):
+        value = _value(stage, tail, *(x[0] for x in constants))
+        return value, value
+
+    return jnp.moveaxis(jax.lax.scan(back, tail, stages, reverse=True)[1], 0, 1)
 
 
 @cache

@@ -26,7 +26,7 @@ from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_
 from jaxbandit.engines.episodes.simulation import Sizes, simulate
 from jaxbandit.engines.episodes.world import EpisodeWorld
 from jaxbandit.feedback import observe
-from jaxbandit.learner import Learner
+from jaxbandit.learner import Learner, StraightForm
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active
@@ -49,11 +49,26 @@ class Lanes(NamedTuple):
     """The learner's."""
 
 
-def lane_functions(rules: Learner):
-    """act and update over lanes: as they are for a lanes-last learner, else vmapped over the state's first axis."""
-    if rules.lanes_last:
-        return rules.act, rules.update
-    return jax.vmap(rules.act, (0, 0, 0), -1), jax.vmap(rules.update, (0, -1, -1, 0))
+def lane_functions(rules: Learner) -> StraightForm:
+    """The learner over lanes, in the form that the platform wants."""
+    if active().straight and rules.straight is not None:
+        return rules.straight
+    act, update = rules.act, rules.update
+    if not rules.lanes_last:
+        act, update = jax.vmap(act, (0, 0, 0), -1), jax.vmap(update, (0, -1, -1, 0))
+
+    def kept(state, policy, seen, constants, live):
+        after = update(state, policy, seen, constants)
+        if live is None:
+            return after
+        return jax.tree.map(lambda new, old: jnp.where(live, new, old), after, state)
+
+    return StraightForm(
+        enter=lambda state, keys, constants: state,
+        act=act,
+        update=kept,
+        leave=lambda state, constants: state,
+    )
 
 
 def run_chunk(
@@ -67,13 +82,14 @@ def run_chunk(
     fold_in(fold_in(key, 1), t) for the learner, so any cut into calls gives the same bits. Regrets beyond ``count``
     mean nothing; the regret of what is no policy is nan. ``rules`` are normalised.
     """
-    act, update = lane_functions(rules)
+    enter, act, update, leave, _ = lane_functions(rules)
     world, width = lanes.world, lanes.keys[0].shape
     check_lanes(sizes, lanes)
     chex.assert_shape([first, count], ())
     # Two streams: whatever a learner draws, the environment's words stay, and all learners meet the same ones.
     public = fold_in(lanes.keys, jnp.zeros_like(lanes.keys[0]))
     private = learner_keys(lanes.keys)
+    state = enter(state, episode_keys(private, first), lanes.constants)
     shape = jax.eval_shape(act, state, private, lanes.constants)
     form = PolicyForm(rules.name, sizes, shape)
 
@@ -84,19 +100,20 @@ def run_chunk(
         episode = simulate(sizes, world, policy, words[e].reshape(-1, *width))
         return episode, None if policies is None else put(policies, form.packed(policy), e)
 
-    def play(state, times, words, e, policies=None):
+    def play(state, times, words, e, length, policies=None):
         policy = act(state, episode_keys(private, times[e]), lanes.constants)
         episode, policies = environment(world, form.by_levels(policy), words, e, policies)
         chex.assert_shape(list(episode), (sizes.horizon, *width))
         seen = observe(rules.feedback, episode, words[e, -width[0] :])
-        return update(state, policy, seen, lanes.constants), policy, policies
+        live = e < length if active().straight else None  # see `repeat`
+        return update(state, policy, seen, lanes.constants, live), policy, policies
 
     def deterministic(state, times, words, length):
         """Plays a stretch, then evaluates its policies in one go."""
 
         def one(e, carry):
             state, policies = carry
-            state, _, policies = play(state, times, words, e, policies)
+            state, _, policies = play(state, times, words, e, length, policies)
             return state, policies
 
         H, levels, W = shape.shape
@@ -113,7 +130,7 @@ def run_chunk(
             state, last, regrets = carry
             # Asked before the update: it speaks of the policy that is played now.
             fresh = None if rules.renewed is None else rules.renewed(state)
-            state, policy, _ = play(state, times, words, e)
+            state, policy, _ = play(state, times, words, e, length)
             if fresh is None:
                 last = randomised_regret(world, policy)
             else:
@@ -136,7 +153,7 @@ def run_chunk(
 
         def one(e, carry):
             state, policies = carry
-            state, policy, _ = play(state, times, words, e)
+            state, policy, _ = play(state, times, words, e, length)
             return state, put(policies, policy, e)
 
         blank = jnp.zeros((STRETCH, *shape.shape), shape.dtype)
@@ -161,6 +178,7 @@ def run_chunk(
     stretches = (count + (STRETCH - 1)) // STRETCH
     state, regrets = jax.lax.fori_loop(0, stretches, stretch, (state, blank))
     policy = act(state, episode_keys(private, first + count.astype(jnp.uint32)), lanes.constants)
+    state = leave(state, lanes.constants)
     if form.randomised:
         return state, regrets, policy, randomised_regret(world, policy)
     policies = form.packed(policy).reshape(1, -1, sizes.horizon, *width)
@@ -184,18 +202,10 @@ def check_lanes(sizes: Sizes, lanes: Lanes) -> None:
 def repeat(one: Any, length: Array, carry: Any) -> Any:
     """``one(e, carry)`` for e = 0..length-1, where length is at most a stretch.
 
-    ``carry`` is the state and rows that the turns fill. Where a loop whose length is data would ask the host after every
-    turn, all turns of a stretch are taken: those beyond its length leave the state, and their rows mean nothing.
+    Where a loop whose length is data would ask the host after every turn, all turns of a stretch are taken: those
+    beyond its length leave the learner's state, and the rows that they fill mean nothing.
     """
-    if not active().straight:
-        return jax.lax.fori_loop(0, length, one, carry)
-
-    def turn(e, carry):
-        state, *rows = one(e, carry)
-        kept = jax.tree.map(lambda new, old: jnp.where(e < length, new, old), state, carry[0])
-        return kept, *rows
-
-    return jax.lax.fori_loop(0, STRETCH, turn, carry)
+    return jax.lax.fori_loop(0, STRETCH if active().straight else length, one, carry)
 
 
 def put(rows: Array, row: Array, e: Array) -> jax.Array:

@@ -24,7 +24,7 @@ from jaxbandit.xla.barriers import separate
 from jaxbandit.xla.platforms import active
 from jaxbandit.xla.threefry import unit_float32
 
-LINKS = 8
+LINKS = 16
 """Stages that one kernel follows: it computes every link again for each of those after it."""
 
 
@@ -50,46 +50,66 @@ def simulate(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> 
     flat = jnp.moveaxis(policy, 1, 0).reshape(k + 1, -1)
     if k < MOST_LEVELS and not active().straight:
         return walk(sizes, world, flat, words)
-    flat = jnp.clip(flat, 0, A - 1)
     if k < MOST_LEVELS:
-        levels = _cut_chain(sizes, world, flat, words)
-    else:
-        levels = _chain(sizes, world, jnp.clip(policy, 0, A - 1), words)
+        return _cut_chain(sizes, world, jnp.clip(flat, 0, A - 1), words)
+    return _any_levels(sizes, world, jnp.clip(policy, 0, A - 1), words)
+
+
+def _cut_chain(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> Trajectory:
+    """The episode of a policy int32 [k+1, HW] of actions in range."""
+    H, k, A, M = sizes
+    row, flat = world.row.reshape(-1), words.reshape(-1)
+    level = jnp.arange(1, k + 1, dtype=jnp.int32)[:, None]
+    place, rest = column(flat, M)
+    entry = look(world.route, row[None] + (level * A + policy[1:]) * M + place[None])
+    own = rest[None] < (entry >> jnp.uint32(8))
+    after = (jnp.where(own, entry >> jnp.uint32(4), entry) & jnp.uint32(15)).astype(jnp.int32)
+    # At each level: where it leads (4 bits), which side of the column was drawn, and the action.
+    would = after | (own.astype(jnp.int32) << 4) | (policy[1:] << 5)
+    path = _follow(would.reshape(k, H, -1), world.start)
+    level, path = path[0].reshape(-1), path[1].reshape(-1)
+    own, action = (path >> 4) & 1, jnp.where(level == 0, policy[0], path >> 5)
+    rewards = look(world.paid, 2 * (row + (level * A + action) * M + place) + own)
+    found = (level, action, rewards, path & 15)
+    return Trajectory(*(x.reshape(words.shape) for x in found))
+
+
+def _follow(would: Array, level: Array) -> tuple[jax.Array, jax.Array]:
+    """The levels int32 [H, W] of the path, and what stands there in ``would`` [k, H, W]; 0 at level 0, which leads nowhere."""
+    width, horizon = would.shape[:2]
+    levels, path = [], []
+    for i in range(horizon):
+        here = jnp.zeros_like(level)
+        for one in range(width):
+            here = jnp.where(level == one + 1, would[one, i], here)
+        levels.append(level)
+        path.append(here)
+        level = here & 15
+        if (i + 1) % LINKS == 0:
+            level = jax.lax.optimization_barrier(level)
+    return jnp.stack(levels), jnp.stack(path)
+
+
+def _any_levels(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> Trajectory:
+    """The episode of a policy int32 [H, k+1, W] of actions in range, however many the levels."""
     parts = _parts(sizes)
+    levels = _chain(sizes, world, policy, words)
+    flat = jnp.moveaxis(policy, 1, 0).reshape(policy.shape[1], -1)
     actions = parts.chosen(flat, levels.reshape(-1))
     index = parts.index(world.row.reshape(-1), levels.reshape(-1), actions)
     entry = look(world.alias, parts.place(index, words.reshape(-1)))
     outcome = parts.outcome(index, entry, words.reshape(-1))
-    following = look(world.next_level, outcome)
     return Trajectory(
         levels=levels,
         actions=actions.reshape(words.shape),
         rewards=look(world.reward, outcome).reshape(words.shape),
-        next_levels=following.reshape(words.shape),
+        next_levels=look(world.next_level, outcome).reshape(words.shape),
     )
-
-
-def _cut_chain(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> jax.Array:
-    """The levels int32 [H, W] of the path."""
-    H, k = sizes[:2]
-    parts = _parts(sizes)
-    index = parts.everywhere(world.row.reshape(-1), policy[1:], words.reshape(-1))
-    would = parts.side(look(world.route, index), words.reshape(-1)).reshape(k, H, -1)
-    level, levels = world.start, [world.start[None]]
-    for first in range(0, H - 1, LINKS):
-        part = _follow(first, min(LINKS, H - 1 - first))(would, level)
-        levels.append(part)
-        level = part[-1]
-    return jnp.concatenate(levels)
 
 
 class Parts(NamedTuple):
     """The kernels of an episode; stages and lanes are one axis [HW]."""
 
-    everywhere: Callable
-    """(row, policy [k, HW], words) -> int32 [k, HW]: the column that is drawn at every level from 1 on."""
-    side: Callable
-    """(entry uint32 [k, HW], words) -> int32 [k, HW]: the level that it leads to."""
     chosen: Callable
     """(policy [k+1, HW], levels) -> int32 [HW]: the actions that are played."""
     index: Callable
@@ -102,17 +122,7 @@ class Parts(NamedTuple):
 
 @cache
 def _parts(sizes: Sizes) -> Parts:
-    _, k, A, M = sizes
-
-    @separate
-    def everywhere(row, policy, words):
-        level = jnp.arange(1, k + 1, dtype=jnp.int32)[:, None]
-        return row[None] + (level * A + policy) * M + column(words, M)[0][None]
-
-    @separate
-    def side(entry, words):
-        own = column(words, M)[1][None] < (entry >> jnp.uint32(8))
-        return (jnp.where(own, entry >> jnp.uint32(4), entry) & jnp.uint32(15)).astype(jnp.int32)
+    A, M = sizes[2:]
 
     @separate
     def index(row, levels, actions):
@@ -128,32 +138,7 @@ def _parts(sizes: Sizes) -> Parts:
         own = rest < (entry >> jnp.uint32(8))
         return index + jnp.where(own, place, (entry & jnp.uint32(255)).astype(jnp.int32))
 
-    return Parts(
-        everywhere=everywhere,
-        side=side,
-        chosen=separate(at_level),
-        index=index,
-        place=place,
-        outcome=outcome,
-    )
-
-
-@cache
-def _follow(first: int, count: int):
-    """The levels [count, W] after stages first, first + 1, ..., where the level before them is known."""
-
-    @separate
-    def follow(would, level):
-        levels = []
-        for i in range(first, first + count):
-            after = jnp.zeros_like(level)  # level 0 leads nowhere else
-            for one in range(would.shape[0]):
-                after = jnp.where(level == one + 1, would[one, i], after)
-            level = after
-            levels.append(level)
-        return jnp.stack(levels)
-
-    return follow
+    return Parts(chosen=separate(at_level), index=index, place=place, outcome=outcome)
 
 
 def _chain(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> jax.Array:

@@ -91,3 +91,35 @@ def test_bytes_are_those_of_the_entries_that_results_are_made_of():
     (only,) = loops_of(SLICES)
     # Eight of a hundred entries are read, one row of a table is written in place, eight entries are copied.
     assert only.bytes == 4 * (8 + 8 + 8 + 8)
+
+
+SCATTER = """
+fused (p0: f32[100], p1: s32[8], p2: f32[8]) -> f32[100] {
+  p0 = f32[100]{0} parameter(0)
+  p1 = s32[8]{0} parameter(1)
+  p2 = f32[8]{0} parameter(2)
+  ROOT changed = f32[100]{0} scatter(p0, p1, p2), to_apply=last
+}
+body (t: (f32[100], s32[8], f32[8])) -> (f32[100], s32[8], f32[8]) {
+  t = (f32[100]{0}, s32[8]{0}, f32[8]{0}) parameter(0)
+  a = f32[100]{0} get-tuple-element(t), index=0
+  b = s32[8]{0} get-tuple-element(t), index=1
+  c = f32[8]{0} get-tuple-element(t), index=2
+  f = f32[100]{0} fusion(a, b, c), kind=kInput, calls=fused
+  ROOT r = (f32[100]{0}, s32[8]{0}, f32[8]{0}) tuple(f, b, c)
+}
+yes (t: (f32[100], s32[8], f32[8])) -> pred[] {
+  t = (f32[100]{0}, s32[8]{0}, f32[8]{0}) parameter(0)
+  ROOT c = pred[] constant(true)
+}
+ENTRY main (t: (f32[100], s32[8], f32[8])) -> (f32[100], s32[8], f32[8]) {
+  t = (f32[100]{0}, s32[8]{0}, f32[8]{0}) parameter(0)
+  ROOT w = (f32[100]{0}, s32[8]{0}, f32[8]{0}) while(t), condition=yes, body=body
+}
+"""
+
+
+def test_entries_that_a_scatter_leaves_are_not_moved():
+    (only,) = loops_of(SCATTER)
+    # Eight places and eight numbers are read, eight are written.
+    assert only.bytes == 4 * (8 + 8 + 8)

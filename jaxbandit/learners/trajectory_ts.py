@@ -36,7 +36,7 @@ import numpy as np
 
 from jaxbandit.checks import number, whole
 from jaxbandit.feedback import SegmentsFeedback, TrajectoryFeedback, segment_bounds
-from jaxbandit.learner import Learner, Problem
+from jaxbandit.learner import Learner, Problem, StraightForm
 from jaxbandit.learners.model import greedy, plan
 from jaxbandit.learners.parameters import at_least_zero
 from jaxbandit.types import Array
@@ -101,6 +101,7 @@ def trajectory_ts(
         name="trajectory-ts",
         lanes_last=True,
         check=at_least_zero("noise_scale", "bonus_scale"),
+        straight=_straight(segments),
     )
 
 
@@ -221,8 +222,12 @@ def _update(segments: int | None):
     """update for a number of segments; the same object for the same number."""
 
     def update(
-        state: TrajectoryState, policy: Array, feedback: TrajectoryFeedback | SegmentsFeedback
+        state: TrajectoryState,
+        policy: Array,
+        feedback: TrajectoryFeedback | SegmentsFeedback,
+        live: Array | None = None,
     ) -> TrajectoryState:
+        """``live``, a bool [], is false if the episode does not count; None: it does."""
         horizon, width, num_actions = state.moves.shape[:3]
         size, lanes = state.target.shape[0], state.due.shape
         chex.assert_shape([feedback.levels, feedback.actions], (horizon, *lanes))
@@ -232,6 +237,8 @@ def _update(segments: int | None):
             feedback.total[None] if isinstance(feedback, TrajectoryFeedback) else feedback.totals
         ).reshape(len(bounds), -1)
         place = features(feedback.levels, feedback.actions, width, num_actions)
+        if live is not None:
+            place = jnp.where(live, place, -1)
         # Level 0 has no feature: its place is beyond the end, and writes there are dropped.
         place = jnp.where(place < 0, size, place).reshape(horizon, -1)
         lane = jnp.arange(place.shape[1], dtype=jnp.int32)
@@ -247,6 +254,11 @@ def _update(segments: int | None):
         after = before + term
         episodes = state.episodes + 1
         drawn = state.episodes >= state.due
+        policy = policy.astype(jnp.int32)
+        if live is not None:
+            episodes = jnp.where(live, episodes, state.episodes)
+            drawn = drawn & live
+            policy = jnp.where(live, policy, state.policy)
         return state._replace(
             gram=gram.reshape(state.gram.shape),
             target=target.at[place, lane[None]].set(after, mode="drop").reshape(size, *lanes),
@@ -254,9 +266,45 @@ def _update(segments: int | None):
             .set((after - before) - term, mode="drop")
             .reshape(size, *lanes),
             moves=moves.reshape(state.moves.shape),
-            policy=policy.astype(jnp.int32),
+            policy=policy,
             episodes=episodes,
             due=jnp.where(drawn, episodes + episodes // 4, state.due),
         )
 
     return update
+
+
+class Entered(NamedTuple):
+    """The state of a call on devices where `act` must not branch: all its episodes play one policy."""
+
+    state: TrajectoryState
+    policy: Array
+    """int32 [H, k+1, *lanes]."""
+
+
+@cache
+def _straight(segments: int | None) -> StraightForm:
+    """Calls end where the next draw is due, so that it is made between them."""
+    after = _update(segments)
+    return StraightForm(
+        enter=lambda state, keys, constants: Entered(state, act(state, keys)),
+        act=lambda inner, keys, constants: inner.policy,
+        update=lambda inner, policy, feedback, constants, live: inner._replace(
+            state=after(inner.state, policy, feedback, live)
+        ),
+        leave=lambda inner, constants: inner.state,
+        due=next_draw,
+    )
+
+
+def next_draw(episodes: int) -> int:
+    """The first number of episodes above ``episodes`` after which a policy is drawn.
+
+    Example:
+        >>> [next_draw(done) for done in (0, 1, 2, 3, 5, 1000)]
+        [1, 2, 3, 5, 7, 1102]
+    """
+    due = 1
+    while due <= episodes:
+        due += 1 + (due + 1) // 4
+    return due

@@ -11,7 +11,13 @@ from episodes_by_hand import as_trajectory, every_episode
 import jaxbandit as jb
 from jaxbandit.feedback import observe
 from jaxbandit.learner import Problem
-from jaxbandit.learners.trajectory_ts import features, posterior, solve_upper, trajectory_ts
+from jaxbandit.learners.trajectory_ts import (
+    features,
+    next_draw,
+    posterior,
+    solve_upper,
+    trajectory_ts,
+)
 from jaxbandit.testing.lookalikes import play_episode
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
@@ -143,3 +149,24 @@ def test_parameters_are_checked():
     learner = trajectory_ts()
     with pytest.raises(ValueError, match=r"trajectory-ts: 10000 features .*at most 4096"):
         learner.init(Problem(25, 4, 20, 10.0), learner.params)
+
+
+def test_draws_are_due_where_the_host_thinks_they_are():
+    """The numbers of episodes after which `act` draws, by `update` itself, and by `next_draw`."""
+    learner = trajectory_ts()
+    problem = Problem(horizon=1, width=1, num_actions=1, num_episodes=300)
+    state = learner.init(problem, learner.params)
+    seen = observe("trajectory", as_trajectory([(1, 0, 0.5, 0)]))
+    step = jax.jit(learner.update)
+    drawn = []
+    for done in range(300):
+        if int(state.episodes) >= int(state.due):
+            drawn.append(done)
+        state = step(state, state.policy, seen)
+    found = [next_draw(0)]
+    while next_draw(found[-1]) < 300:
+        found.append(next_draw(found[-1]))
+    assert found == drawn
+    assert [next_draw(done) for done in range(299)] == [
+        min(due for due in [*drawn, next_draw(found[-1])] if due > done) for done in range(299)
+    ]

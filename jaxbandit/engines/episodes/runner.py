@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -100,8 +101,16 @@ class EpisodeRunner(Runner):
             if self.metrics:  # a call ends where the state is looked at
                 due = self.points[np.searchsorted(self.points, done, side="right")]
                 count = min(count, int(due) - done)
+            if self._due is not None:
+                count = min(count, self._due(done) - done)
             carry = self._call(tile, carry, count)
         return carry
+
+    @property
+    def _due(self) -> Callable[[int], int] | None:
+        """Where a call must end at the latest, if the learner says so on this platform."""
+        form = self.rules.straight
+        return form.due if self.platform.straight and form is not None else None
 
     def _call(self, tile: TileArrays, carry: Carry, count: int) -> Carry:
         done = int(carry["episode"])
@@ -115,6 +124,8 @@ class EpisodeRunner(Runner):
         curve[:, due] = sums.T
         metrics = dict(carry["metrics"])
         if self.metrics and due.size and self.points[due[-1]] == done + count:
+            if self._due is not None:  # the next policy may be one that the next call finds
+                state, _, policy, _ = self._play(tile, state, done + count, 0)
             for name, value in self._measure(tile, state, policy).items():
                 metrics[name] = metrics[name].copy()
                 metrics[name][:, due[-1]] = value

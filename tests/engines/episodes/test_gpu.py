@@ -129,7 +129,7 @@ def operations(text, *wanted):
     return sum(len(re.findall(rf"stablehlo\.{one}\b", text)) for one in wanted)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"trajectory-ts"}))
+@pytest.mark.parametrize("name", NAMES)
 def test_an_episode_has_no_branch_and_no_loop(name, small_gpu, monkeypatch):
     """The loop over the stretches of a call holds one loop and no branch, and that loop, over episodes, none at all."""
     functions = called(lowered(name, small_gpu, monkeypatch))

@@ -85,22 +85,6 @@ def _adapter(form: BlockForm) -> Learner:
     compilations."""
     plain = normalised(form)
 
-    def enter(inner: State, blocks: Blocks, totals: Array, arm: Array) -> AdapterState:
-        """Starts an arm."""
-        here = jnp.arange(blocks.policy.shape[0], dtype=jnp.int32) == blocks.stage
-        zero = jnp.zeros((), totals.dtype)
-        return AdapterState(
-            inner=inner,
-            blocks=blocks,
-            policy=jnp.where(here[:, None, None], _pick(blocks.rows, arm)[None], blocks.policy),
-            renewed=jnp.bool_(True),
-            arm=arm,
-            left=_pick(blocks.episodes, arm).astype(jnp.int32),
-            total=zero,
-            lost=zero,
-            totals=totals,
-        )
-
     def begin(inner: State, constants: Any) -> AdapterState:
         """Starts the first arm of the next block."""
         blocks = plain.next_block(inner, constants)
@@ -108,7 +92,7 @@ def _adapter(form: BlockForm) -> Learner:
         (count,) = blocks.episodes.shape
         chex.assert_shape([blocks.stage, blocks.rows], [(), (count, levels, num_actions)])
         totals = jnp.zeros(count, blocks.policy.dtype)
-        return enter(inner, blocks, totals, _first(blocks.episodes > 0))
+        return start_arm(inner, blocks, totals, _first(blocks.episodes > 0))
 
     def turn(state: AdapterState, constants: Any) -> AdapterState:
         """After an arm's last episode: the next arm, or the next block. Other lanes stay as they
@@ -116,7 +100,7 @@ def _adapter(form: BlockForm) -> Learner:
         arms = jnp.arange(state.totals.shape[0], dtype=jnp.int32)
         totals = jnp.where(arms == state.arm, state.total, state.totals)
         waiting = (state.blocks.episodes > 0) & (arms > state.arm)
-        along = enter(state.inner, state.blocks, totals, _first(waiting))
+        along = start_arm(state.inner, state.blocks, totals, _first(waiting))
         more = jnp.any(waiting) if active().branches else reduce(jnp.logical_or, list(waiting))
         inner = plain.absorb(state.inner, state.blocks.episodes, totals, constants)
         onward = begin(inner, constants)
@@ -168,6 +152,23 @@ def _adapter(form: BlockForm) -> Learner:
         renewed=renewed,
         report=report,
         constants=plain.constants,
+    )
+
+
+def start_arm(inner: State, blocks: Blocks, totals: Array, arm: Array) -> AdapterState:
+    """The state of one lane before the first episode of an arm."""
+    here = jnp.arange(blocks.policy.shape[0], dtype=jnp.int32) == blocks.stage
+    zero = jnp.zeros((), totals.dtype)
+    return AdapterState(
+        inner=inner,
+        blocks=blocks,
+        policy=jnp.where(here[:, None, None], _pick(blocks.rows, arm)[None], blocks.policy),
+        renewed=jnp.bool_(True),
+        arm=arm,
+        left=_pick(blocks.episodes, arm).astype(jnp.int32),
+        total=zero,
+        lost=zero,
+        totals=totals,
     )
 
 

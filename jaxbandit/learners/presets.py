@@ -13,6 +13,7 @@ from jaxbandit.learner import BlockForm, Learner
 from jaxbandit.learner.protocols import Caption
 from jaxbandit.learners.expref import block_form
 from jaxbandit.learners.expref_shared import block_form as shared_block_form
+from jaxbandit.learners.expref_straight import STRAIGHT
 from jaxbandit.learners.from_blocks import from_blocks
 from jaxbandit.learners.parameters import check_schedule, check_schedule_value, epsilon_table
 from jaxbandit.learners.phases import PAPER
@@ -105,7 +106,7 @@ def expref(*, preset: str | None = None, **options: Unpack[ScheduleOptions]) -> 
         Learner('expref', bandit, preset practical, threshold 0.1)
     """
     given = known(expref, {"preset": preset, **options})
-    return _made("expref", block_form(ordered=False), **given)
+    return _made("expref", block_form(ordered=False), **given)._replace(straight=STRAIGHT)
 
 
 @spelled_out(ScheduleOptions)
@@ -131,7 +132,8 @@ def ordered_expref(
     """
     own = {"preset": preset, "exploration_scale": exploration_scale}
     given = known(ordered_expref, {**own, **options})
-    return _made("ordered-expref", block_form(ordered=True), **given)
+    made = _made("ordered-expref", block_form(ordered=True), **given)
+    return made._replace(straight=STRAIGHT)
 
 
 @spelled_out(ScheduleOptions)

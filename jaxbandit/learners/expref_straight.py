@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import StraightForm
 from jaxbandit.learners.expref import ExpRefConstants, ExpRefState, next_block
+from jaxbandit.learners.expref_lanes import Lane, at, bit, bits, first, over, pack, unpack
 from jaxbandit.learners.from_blocks import AdapterState, start_arm
 from jaxbandit.learners.phases import MAX_PHASES
 from jaxbandit.types import Array
@@ -24,29 +25,6 @@ from jaxbandit.types import Array
 KEPT, BEST, COMMITTED = 63, 64, 128
 """Of a byte: the phase in which the action was dropped (`KEPT`: it was not), and whether alpha-hat of this phase and of the
 last complete one have it."""
-PER_WORD = 31
-"""Arms whose bits fit into a word."""
-
-
-class Lane(NamedTuple):
-    """What a lane counts; arrays [*lanes]."""
-
-    phase: Array
-    stage: Array
-    played: Array
-    finished: Array
-    """bool: whether the committed policy is played for ever."""
-    wanted: list[Array]
-    """int32: the arms of the block that have episodes, a bit each."""
-    length: Array
-    """int32: their episodes."""
-    arm: Array
-    left: Array
-    total: Array
-    lost: Array
-    totals: list[Array]
-    """float32: for each arm, as in `AdapterState`."""
-    renewed: Array
 
 
 class StraightState(NamedTuple):
@@ -55,7 +33,7 @@ class StraightState(NamedTuple):
     marks: Array
     """uint8 [H, k+1, A, *lanes], see `KEPT`."""
     lane: Array
-    """int32 [N, *lanes]: the arrays of `Lane`, see `_pack`. XLA would copy many small ones before it changes them."""
+    """int32 [N, *lanes]: the arrays of `Lane`, see `pack`. XLA would copy many small ones before it changes them."""
     phase_end: Array
     """int32 [R, *lanes]."""
     before: Array
@@ -64,43 +42,9 @@ class StraightState(NamedTuple):
     """int32 [*lanes]: the phase when the call began."""
 
 
-def _pack(lane: Lane) -> jax.Array:
-    """The arrays of a lane as one; bools are 0 or 1, and of reals it holds the bits."""
-
-    def whole(x: Array) -> Array:
-        if x.dtype == jnp.float32:
-            return jax.lax.bitcast_convert_type(x, jnp.int32)
-        return x.astype(jnp.int32)
-
-    return jnp.stack([whole(x) for x in jax.tree.leaves(lane)])
-
-
-def _unpack(packed: Array, arms: int) -> Lane:
-    """The arrays of a lane with so many arms."""
-    rows = iter(packed)
-
-    def real() -> Array:
-        return jax.lax.bitcast_convert_type(next(rows), jnp.float32)
-
-    return Lane(
-        phase=next(rows),
-        stage=next(rows),
-        played=next(rows),
-        finished=next(rows) > 0,
-        wanted=[next(rows) for _ in range(0, arms, PER_WORD)],
-        length=next(rows),
-        arm=next(rows),
-        left=next(rows),
-        total=real(),
-        lost=real(),
-        totals=[real() for _ in range(arms)],
-        renewed=next(rows) > 0,
-    )
-
-
 def _lane(state: StraightState) -> Lane:
     _, levels, A = state.marks.shape[:3]
-    return _unpack(state.lane, (levels - 1) * A)
+    return unpack(state.lane, (levels - 1) * A)
 
 
 def enter(state: AdapterState, keys: Array, constants: ExpRefConstants) -> StraightState:
@@ -110,7 +54,7 @@ def enter(state: AdapterState, keys: Array, constants: ExpRefConstants) -> Strai
     A = inner.active.shape[2]
     actions = jnp.arange(A, dtype=jnp.int32).reshape(1, 1, A, *[1] * inner.phase.ndim)
     # Which of the earlier phases dropped an action is not asked again: `before` has the numbers.
-    dropped = jnp.where(inner.refined, KEPT, jnp.where(inner.active, _over(inner.phase, 3), 0))
+    dropped = jnp.where(inner.refined, KEPT, jnp.where(inner.active, over(inner.phase, 3), 0))
     marks = dropped + BEST * (actions == inner.best[:, :, None]).astype(jnp.int32)
     marks = marks + COMMITTED * (actions == inner.committed[:, :, None]).astype(jnp.int32)
     lane = Lane(
@@ -118,7 +62,7 @@ def enter(state: AdapterState, keys: Array, constants: ExpRefConstants) -> Strai
         stage=inner.stage,
         played=inner.played,
         finished=_is_finished(inner.phase, constants),
-        wanted=_bits(list(blocks.episodes > 0)),
+        wanted=bits(list(blocks.episodes > 0)),
         length=reduce(jnp.maximum, list(blocks.episodes)).astype(jnp.int32),
         arm=state.arm,
         left=state.left,
@@ -129,7 +73,7 @@ def enter(state: AdapterState, keys: Array, constants: ExpRefConstants) -> Strai
     )
     return StraightState(
         marks=marks.astype(jnp.uint8),
-        lane=_pack(lane),
+        lane=pack(lane),
         phase_end=inner.phase_end,
         before=inner.active_actions,
         phases_before=inner.phase,
@@ -143,9 +87,9 @@ def leave(state: StraightState, constants: ExpRefConstants) -> AdapterState:
     dropped = marks & KEPT
     phases = jnp.arange(MAX_PHASES, dtype=jnp.int32).reshape(MAX_PHASES, *[1] * marks.ndim)
     sizes = jnp.sum(dropped[None] > phases, axis=3, dtype=jnp.int32)
-    complete, known = (phases[:, :, :, 0] < _over(x, 3) for x in (lane.phase, state.phases_before))
+    complete, known = (phases[:, :, :, 0] < over(x, 3) for x in (lane.phase, state.phases_before))
     inner = ExpRefState(
-        active=dropped >= _over(lane.phase, 3),
+        active=dropped >= over(lane.phase, 3),
         refined=dropped == KEPT,
         best=_place_of(marks & BEST),
         committed=_place_of(marks & COMMITTED),
@@ -173,7 +117,7 @@ def act(state: StraightState, keys: Array, constants: ExpRefConstants) -> Array:
     lanes = [1] * lane.arm.ndim
     real = constants.epsilons.dtype
     marks = [state.marks[:, :, a].astype(jnp.int32) for a in range(A)]
-    active = [(mark & KEPT) >= _over(lane.phase, 2) for mark in marks]
+    active = [(mark & KEPT) >= over(lane.phase, 2) for mark in marks]
     count = reduce(jnp.add, [x.astype(real) for x in active])
     top, highest = jnp.zeros_like(marks[0]), jnp.full_like(marks[0], jnp.iinfo(jnp.int32).min)
     for a in range(A):
@@ -185,16 +129,16 @@ def act(state: StraightState, keys: Array, constants: ExpRefConstants) -> Array:
     stage = jnp.arange(H, dtype=jnp.int32).reshape(H, 1, *lanes)
     level = jnp.arange(levels, dtype=jnp.int32).reshape(1, levels, *lanes)
     tried, action = levels - 1 - lane.arm // A, lane.arm % A
-    here = (stage == _over(lane.stage, 2)) & (level == _over(tried, 2))
-    uniform = _over(constants.uniform_share, 2)
+    here = (stage == over(lane.stage, 2)) & (level == over(tried, 2))
+    uniform = over(constants.uniform_share, 2)
     found = []
     for a in range(A):
         spread = active[a].astype(real) / count
         maximal = (top == a).astype(real)
         explore = uniform * spread + (1 - uniform) * maximal
-        share = jnp.where(stage <= _over(lane.stage, 2), explore, _flag(marks[a], BEST, real))
-        share = jnp.where(here, _over((action == a).astype(real), 2), share)
-        found.append(jnp.where(_over(lane.finished, 2), _flag(marks[a], COMMITTED, real), share))
+        share = jnp.where(stage <= over(lane.stage, 2), explore, _flag(marks[a], BEST, real))
+        share = jnp.where(here, over((action == a).astype(real), 2), share)
+        found.append(jnp.where(over(lane.finished, 2), _flag(marks[a], COMMITTED, real), share))
     # Made once: what reads the state in two places makes XLA copy it.
     return jax.lax.optimization_barrier(jnp.stack(found, axis=2))
 
@@ -218,7 +162,7 @@ def update(
     lost = (total - lane.total) - term
     left = lane.left - 1
     ended = live & (left == 0)
-    mine = [_bit(lane.wanted, b) for b in range(len(arms))]
+    mine = [bit(lane.wanted, b) for b in range(len(arms))]
     totals = [jnp.where(ended & (lane.arm == b), total, x) for b, x in enumerate(lane.totals)]
     waiting = [one & (b > lane.arm) for b, one in enumerate(mine)]
     block = ended & ~reduce(jnp.logical_or, waiting)
@@ -230,10 +174,10 @@ def update(
         of_level = [x for (one, _), x in zip(arms, phi, strict=True) if one == level]
         most = reduce(jnp.maximum, of_level)
         kept += [x >= most - ahead.slack[level] for x in of_level]
-        first = jnp.zeros_like(lane.arm)
+        lowest = jnp.zeros_like(lane.arm)
         for a in reversed(range(A)):
-            first = jnp.where(of_level[a] == most, a, first)
-        best.append(first)
+            lowest = jnp.where(of_level[a] == most, a, lowest)
+        best.append(lowest)
     kept = [one & x for one, x in zip(mine, kept, strict=True)]
     # `expref.end_phase`.
     absorbed = reduce(jnp.add, [one.astype(lane.played.dtype) for one in mine])
@@ -253,21 +197,21 @@ def update(
         stage=jnp.where(block, ahead.stage, lane.stage),
         played=played,
         finished=jnp.where(block, ahead.finished, lane.finished),
-        wanted=_bits([jnp.where(block, x, y) for x, y in zip(onward, mine, strict=True)]),
+        wanted=bits([jnp.where(block, x, y) for x, y in zip(onward, mine, strict=True)]),
         length=length,
-        arm=jnp.where(ended, _first(following), lane.arm),
+        arm=jnp.where(ended, first(following), lane.arm),
         left=jnp.where(ended, length, jnp.where(live, left, lane.left)),
         total=jnp.where(ended, zero, jnp.where(live, total, lane.total)),
         lost=jnp.where(ended, zero, jnp.where(live, lost, lane.lost)),
         totals=[jnp.where(block, zero, x) for x in totals],
         renewed=jnp.where(live, ended, lane.renewed),
     )
-    marks = _marked(state.marks, lane, block, last, _bits(kept), best)
-    complete = _over(last, 1) & (rows == _over(lane.phase, 1))
-    phase_end = jnp.where(complete, _over(played, 1), state.phase_end)
+    marks = _marked(state.marks, lane, block, last, bits(kept), best)
+    complete = over(last, 1) & (rows == over(lane.phase, 1))
+    phase_end = jnp.where(complete, over(played, 1), state.phase_end)
     # Everything is worked out before it is put together and written over what it was made of.
     after, marks, phase_end = jax.lax.optimization_barrier((after, marks, phase_end))
-    return state._replace(marks=marks, lane=_pack(after), phase_end=phase_end)
+    return state._replace(marks=marks, lane=pack(after), phase_end=phase_end)
 
 
 class Ahead(NamedTuple):
@@ -288,26 +232,18 @@ def _ahead(state: StraightState, lane: Lane, constants: ExpRefConstants) -> Ahea
     last = lane.stage == 0
     stage = jnp.where(last, H - 1, lane.stage - 1)
     phase = lane.phase + last.astype(jnp.int32)
-    epsilon = _at(constants.epsilons, lane.phase)
+    epsilon = at(constants.epsilons, lane.phase)
     finished = _is_finished(phase, constants)
-    rows = _at(state.marks, stage)
-    thresholds = _at(constants.thresholds, lane.stage)
+    rows = at(state.marks, stage)
+    thresholds = at(constants.thresholds, lane.stage)
     return Ahead(
         stage=stage,
         phase=phase,
         finished=finished,
-        length=jnp.where(finished, constants.forever, _at(constants.episodes_per_arm, phase)),
+        length=jnp.where(finished, constants.forever, at(constants.episodes_per_arm, phase)),
         slack=[thresholds[level] * epsilon for level in range(levels)],
         marks=[rows[levels - 1 - b // A, b % A].astype(jnp.int32) for b in range((levels - 1) * A)],
     )
-
-
-def _at(table: Array, index: Array) -> Array:
-    """table[index] of every lane, [..., *lanes], for a table [N, ..., *lanes]; by selects, which are no kernel of their own."""
-    found = table[0]
-    for n in range(1, table.shape[0]):
-        found = jnp.where(_over(index == n, found.ndim - index.ndim), table[n], found)
-    return found
 
 
 def _marked(
@@ -320,29 +256,21 @@ def _marked(
     marks = marks.astype(jnp.int32)
     # Level 0 never changes: all its actions are kept, and the first is the best.
     everything = jnp.ones_like(block)
-    stays = [[everything] * A] + [
-        [_bit(kept, (levels - 1 - level) * A + a) for a in range(A)] for level in range(1, levels)
+    of_levels = [
+        [bit(kept, (levels - 1 - level) * A + a) for a in range(A)] for level in range(1, levels)
     ]
-    stays = jnp.stack([jnp.stack(row) for row in stays])[None]
-    chosen = [jnp.zeros_like(lane.arm), *best[::-1]]
+    stays = jnp.stack([jnp.stack(row) for row in [[everything] * A, *of_levels]])[None]
     action = jnp.arange(A, dtype=jnp.int32).reshape(1, 1, A, *lanes)
-    chosen = jnp.stack(chosen)[None, :, None] == action
-    here = _over(block, 3) & (stage == _over(lane.stage, 3))
-    dropped = jnp.where(
-        here & ~stays & ((marks & KEPT) == KEPT), _over(lane.phase, 3), marks & KEPT
-    )
+    chosen = jnp.stack([jnp.zeros_like(lane.arm), *best[::-1]])[None, :, None] == action
+    here = over(block, 3) & (stage == over(lane.stage, 3))
+    dropped = jnp.where(here & ~stays & ((marks & KEPT) == KEPT), over(lane.phase, 3), marks & KEPT)
     flag = jnp.where(here, BEST * chosen.astype(jnp.int32), marks & BEST)
-    committed = jnp.where(_over(last, 3), 2 * flag, marks & COMMITTED)
+    committed = jnp.where(over(last, 3), 2 * flag, marks & COMMITTED)
     return (dropped | flag | committed).astype(jnp.uint8)
 
 
-def _over(x: Array, axes: int) -> jax.Array:
-    """With so many axes in front."""
-    return x.reshape(*[1] * axes, *x.shape)
-
-
 def _is_finished(phase: Array, constants: ExpRefConstants) -> Array:
-    return (phase >= MAX_PHASES) | (_at(constants.epsilons, phase) == 0)
+    return (phase >= MAX_PHASES) | (at(constants.epsilons, phase) == 0)
 
 
 def _flag(mark: Array, flag: int, real: Any) -> Array:
@@ -352,27 +280,6 @@ def _flag(mark: Array, flag: int, real: Any) -> Array:
 def _place_of(flags: Array) -> Array:
     """The action int32 [H, k+1, *lanes] that has the flag, of [H, k+1, A, *lanes]."""
     return jnp.argmax(flags > 0, axis=2).astype(jnp.int32)
-
-
-def _bits(arms: list[Array]) -> list[Array]:
-    """Whether each of the arms, bool [*lanes], in words."""
-    numbered = [x.astype(jnp.int32) << (b % PER_WORD) for b, x in enumerate(arms)]
-    return [
-        reduce(jnp.bitwise_or, numbered[first : first + PER_WORD])
-        for first in range(0, len(numbered), PER_WORD)
-    ]
-
-
-def _bit(words: list[Array], b: int) -> Array:
-    return ((words[b // PER_WORD] >> (b % PER_WORD)) & 1) > 0
-
-
-def _first(arms: list[Array]) -> Array:
-    """The first arm that is wanted; 0 if none is."""
-    found = jnp.zeros_like(arms[0], jnp.int32)
-    for b in reversed(range(len(arms))):
-        found = jnp.where(arms[b], b, found)
-    return found
 
 
 STRAIGHT = StraightForm(enter=enter, act=act, update=update, leave=leave)

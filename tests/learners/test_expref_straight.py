@@ -8,7 +8,6 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import make_constants
-from jaxbandit.learners.expref_straight import _bit, _bits, _first
 
 LANES = 6
 SHORT = {"episodes_scale": 0.01, "epsilons": [0.8, 0.6, 0.5], "last_epsilon": 0.1, "threshold": 0.4}
@@ -28,7 +27,7 @@ def begun(name, horizon, width, num_actions):
         return jnp.asarray(x, jnp.float32 if x.dtype.kind == "f" else x.dtype)
 
     constants = make_constants(learner, problem, learner.params)
-    constants = jax.tree.map(lambda x: single(np.asarray(x)), constants)
+    constants = jax.tree.map(single, constants)
     constants = jax.tree.map(
         lambda x: x.astype(jnp.int32) if x.dtype == jnp.int64 else x, constants
     )
@@ -69,13 +68,3 @@ def test_every_episode_gives_the_state_of_the_block_form(name, sizes):
                 np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
     assert np.all(state.inner.phase >= (1 if sizes[2] == 33 else 2))
     assert np.any(state.inner.active_actions[0] < sizes[2])
-
-
-def test_bits_of_arms_and_the_first_of_them():
-    arms = np.random.default_rng(2).random((70, 5)) < 0.05
-    arms[:, 0] = False
-    words = _bits(list(jnp.asarray(arms)))
-    assert len(words) == 3
-    np.testing.assert_array_equal([_bit(words, b) for b in range(70)], arms)
-    wanted = np.where(arms.any(0), arms.argmax(0), 0)
-    np.testing.assert_array_equal(_first(list(jnp.asarray(arms))), wanted)

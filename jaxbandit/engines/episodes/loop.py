@@ -53,7 +53,8 @@ def lane_functions(rules: Learner) -> StraightForm:
     """The learner over lanes, in the form that the platform wants."""
     if active().straight and rules.straight is not None:
         return rules.straight
-    act, update = rules.act, rules.update
+    act: Any = rules.act
+    update: Any = rules.update
     if not rules.lanes_last:
         act, update = jax.vmap(act, (0, 0, 0), -1), jax.vmap(update, (0, -1, -1, 0))
 

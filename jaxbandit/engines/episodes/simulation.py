@@ -66,12 +66,15 @@ def _cut_chain(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -
     after = (jnp.where(own, entry >> jnp.uint32(4), entry) & jnp.uint32(15)).astype(jnp.int32)
     # At each level: where it leads (4 bits), which side of the column was drawn, and the action.
     would = after | (own.astype(jnp.int32) << 4) | (policy[1:] << 5)
-    path = _follow(would.reshape(k, H, -1), world.start)
-    level, path = path[0].reshape(-1), path[1].reshape(-1)
-    own, action = (path >> 4) & 1, jnp.where(level == 0, policy[0], path >> 5)
-    rewards = look(world.paid, 2 * (row + (level * A + action) * M + place) + own)
-    found = (level, action, rewards, path & 15)
-    return Trajectory(*(x.reshape(words.shape) for x in found))
+    levels, path = (x.reshape(-1) for x in _follow(would.reshape(k, H, -1), world.start))
+    actions = jnp.where(levels == 0, policy[0], path >> 5)
+    side = 2 * (row + (levels * A + actions) * M + place) + ((path >> 4) & 1)
+    return Trajectory(
+        levels=levels.reshape(words.shape),
+        actions=actions.reshape(words.shape),
+        rewards=look(world.paid, side).reshape(words.shape),
+        next_levels=(path & 15).reshape(words.shape),
+    )
 
 
 def _follow(would: Array, level: Array) -> tuple[jax.Array, jax.Array]:

@@ -15,6 +15,7 @@ from jaxbandit.plotting.figures import (
     TITLE_SIZE,
     Drawn,
     figure_of,
+    literal,
     new_figure,
 )
 
@@ -66,8 +67,8 @@ def plot_episode(
         paid, then = float(episode.rewards[i]), int(episode.next_levels[i])
         shown.append(words.offers[i][outcome] if words.offers else short(paid))
         filled.append(bool(level) and (then != level or paid > 0))
-        done = _two_lines(words.action(i, int(action))) if level else "-"
-        _box(axes, i, shown[-1], filled[-1], bool(level))
+        done = _two_lines(literal(words.action(i, int(action)))) if level else "-"
+        _box(axes, i, literal(shown[-1]), filled[-1], bool(level))
         for row, word, color in (
             ("stage", str(i + 1), GREY),
             ("action", done, "black" if level else LIGHT_GREY),
@@ -79,7 +80,7 @@ def plot_episode(
         ("stage", "stage"),
         (boxes, boxes),
         ("action", "action"),
-        ("level", words.level),
+        ("level", literal(words.level)),
     ):
         axes.text(-0.75, ROWS[row], name, ha="right", va="center", fontsize=TEXT_SIZE, color=GREY)
     axes.set_xlim(-2.1, mdp.horizon - 0.4)
@@ -87,7 +88,7 @@ def plot_episode(
     axes.set(xticks=[], yticks=[])
     axes.set_axis_off()
     apart = ": " if width > 7 else "\n"  # the words of a short row do not fit on one line
-    head = f"{mdp!r}{apart}{episode.note}" if title is None else title
+    head = f"{mdp!r}{apart}{literal(episode.note)}" if title is None else title
     axes.set_title(text("title", head), fontsize=TITLE_SIZE, loc="left")
     return Drawn(figure_of(axes), axes, {"box": shown, "filled": filled})
 

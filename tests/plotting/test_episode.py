@@ -41,3 +41,13 @@ def test_another_mdp_or_a_table_is_refused():
         jb.plot_episode(mdp, episode)
     with pytest.raises(TypeError, match=r"episode: .*accepted: an Episode"):
         jb.plot_episode(mdp, "episode")
+
+
+def test_dollars_are_no_mathematics():
+    mdp = jb.make_instance(
+        "posted-pricing", values=[[100, 500]] * 2, probabilities=[[0.5, 0.5]] * 2, capacity=1
+    )
+    mdp = jb.label(mdp, unit="$", offers=["$100 or $1", "$500"], level="$ left in $")
+    episode = jb.trace(mdp, jb.optimal(mdp)[1], jax.random.key(0))
+    for line in texts(jb.plot_episode(mdp, episode).figure).splitlines():
+        assert line.count("$") == line.count("\\$")

@@ -61,7 +61,9 @@ def test_labels_of_instances_are_shown(name, tmp_path):
         assert name.replace("$", r"\$") in texts(drawn.figure)
         (file,) = drawn.save(tmp_path / "x.svg")
         assert "<script" not in file.read_text(encoding="utf-8")
-    assert name in str(jb.trace(mdp, policy, jax.random.key(0)))
+    episode = jb.trace(mdp, policy, jax.random.key(0))
+    assert name in str(episode)
+    jb.plot_episode(mdp, episode).figure.draw_without_rendering()
     ds = jb.sweep({"U": jb.make_learner("uniform")}, {"I": mdp}, 10, 2, progress=False)
     jb.plot_regret(jb.in_units(ds)).figure.draw_without_rendering()
 

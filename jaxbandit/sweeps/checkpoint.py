@@ -11,7 +11,8 @@ A checkpoint directory belongs to one configuration (`Store` refuses any other) 
 
 Files are those of `saved`. Each is written under a temporary name in the same directory, flushed to disk,
 renamed, and the directory flushed: a kill or a power cut leaves the old file or the new one, never
-half of one. A file whose checksum is wrong is reported and not used.
+half of one. A file whose checksum is wrong is reported and not used; all that config.json says of files is in them, too,
+so that its loss loses nothing.
 """
 
 from __future__ import annotations
@@ -102,13 +103,14 @@ class Store:
                 for old in [*self.directory.glob("*.jbk"), self.directory / CONFIG]:
                     old.unlink(missing_ok=True)
             self._check(config, allow_other_bits)
-            self._set_aside()
-            known = {
+            self._set_aside(allow_other_bits)
+            known: dict[str, Any] = {
                 "config": config,
                 "bits": self.bits,
                 "other_bits": self.other_bits,
                 "programs": {name: dict(each.parts) for name, each in self.programs.items()},
             }
+            known["checksum"] = fingerprint(known)
             write_atomically(self.directory / CONFIG, json.dumps(known, indent=1).encode())
         except OSError as error:
             self.close()
@@ -134,11 +136,13 @@ class Store:
             return
         try:
             there = json.loads(path.read_bytes())
+            if there.pop("checksum", None) != fingerprint(there):
+                raise ValueError("its checksum does not match")
             before, bits = there["config"], dict(there["bits"])
             self._parts = dict(there["programs"])
             others = [dict(each) for each in there["other_bits"]]
-        except (ValueError, KeyError, TypeError):
-            # Every file carries the fingerprint too, so nothing of another configuration can slip in.
+        except (ValueError, KeyError, TypeError, AttributeError):
+            # Every file carries the fingerprint, the bits and the programs too, so nothing else can slip in.
             warnings.warn(f"checkpoint: {path} is corrupted and is written anew", stacklevel=4)
             return
         if fingerprint(before) != self.fingerprint:
@@ -147,24 +151,33 @@ class Store:
                 f"checkpoint: {self.directory} belongs to another configuration ({shown}); "
                 "give another directory, the same configuration, or resume=False to throw its content away"
             )
-        self.other_bits = others
-        if bits != self.bits:
-            shown = _listed(differences(self.bits, bits))
-            if not allow_other_bits:
-                raise CheckpointError(
-                    f"checkpoint: the last digits of what {self.directory} holds depend on something else ({shown}); "
-                    "give another directory, resume=False to throw its content away, or allow_other_bits=True to go "
-                    "on all the same (the result will say so)"
-                )
-            self.other_bits = [each for each in [*others, bits] if each != self.bits]
+        # those that are ours now were another's when they were noted
+        self.other_bits = [each for each in others if each != self.bits]
+        self._meet(bits, allow_other_bits)
 
-    def _set_aside(self) -> None:
+    def _meet(self, bits: dict[str, str], allow_other_bits: bool) -> None:
+        """Notes bits that something in the directory depends on; an error if they are neither ours, nor known, nor
+        allowed."""
+        if bits == self.bits or bits in self.other_bits:
+            return
+        if not allow_other_bits:
+            shown = _listed(differences(self.bits, bits))
+            raise CheckpointError(
+                f"checkpoint: the last digits of what {self.directory} holds depend on something else ({shown}); "
+                "give another directory, resume=False to throw its content away, or allow_other_bits=True to go "
+                "on all the same (the result will say so)"
+            )
+        self.other_bits.append(bits)
+
+    def _set_aside(self, allow_other_bits: bool) -> None:
         """Files of learners that run something else now are renamed, and the reason is said once a learner."""
         changed: dict[str, list[str]] = {}
         for path in [*self.directory.glob("done-*.jbk"), *self.directory.glob("carry-*.jbk")]:
             saved = self._read(path)
             if saved is None:
                 continue
+            for bits in saved.header.get("bits", ()):
+                self._meet(bits, allow_other_bits)
             for learner, digest in saved.header.get("programs", {}).items():
                 now = self.programs.get(learner)
                 if now is not None and now.digest != digest:
@@ -228,7 +241,11 @@ class Store:
     def _write(self, path: Path, saved: Saved) -> None:
         learners = {lane[0] for lane in saved.header.get("lanes", ())}
         programs = {name: each.digest for name, each in self.programs.items() if name in learners}
-        own = {"fingerprint": self.fingerprint, "programs": programs}
+        own = {
+            "fingerprint": self.fingerprint,
+            "programs": programs,
+            "bits": [self.bits, *self.other_bits],
+        }
         content = encode(Saved({**saved.header, **own}, saved.arrays))
         try:
             write_atomically(path, content)

@@ -1,6 +1,7 @@
 """Checkpoint files: whole or not used, two generations, one configuration per directory, clear
 errors."""
 
+import collections
 import errno
 import hashlib
 import json
@@ -10,6 +11,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import warnings
 
 import numpy as np
 import pytest
@@ -274,3 +276,62 @@ def test_files_of_an_edited_learner_are_set_aside(tmp_path):
     assert len(list(tmp_path.glob("stale-*"))) == 2
     store.close()
     Store(tmp_path, CONFIG, programs={"U": now, "V": same})  # said once
+
+
+BITS = {"jax": "0.10.2", "device": "cpu"}
+
+
+def config_bytes(folder):
+    """A directory with one finished tile, and its config.json."""
+    store = Store(folder, CONFIG, bits=BITS)
+    store.save_done("a", saved(1))
+    store.close()
+    return (folder / "config.json").read_bytes()
+
+
+def opened(folder, content, **options):
+    """What a damaged config.json leads to: "refused", "warned" or "whole"; the numbers are there in any case."""
+    (folder / "config.json").write_bytes(content)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            store = Store(folder, CONFIG, **({"bits": BITS} | options))
+        except CheckpointError:
+            return "refused"
+    (done,) = store.load_done()
+    np.testing.assert_array_equal(done.arrays["x"], [1.0, 1.0, 1.0])
+    assert store.other_bits == []
+    store.close()
+    return "warned" if said else "whole"
+
+
+@pytest.mark.parametrize("step", [61, pytest.param(1, marks=pytest.mark.slow)])
+def test_damage_of_the_configuration_is_seen(tmp_path, step):
+    content = config_bytes(tmp_path)
+    counts = collections.Counter()
+    for bit in range(0, 8 * len(content), step):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << (bit % 8)
+        counts[opened(tmp_path, bytes(changed))] += 1
+    # "whole": a space for another kind of space
+    assert counts["warned"] > 0.8 * counts.total()
+    assert counts["refused"] == 0
+    lengths = [opened(tmp_path, content[:length]) for length in range(0, len(content), step)]
+    assert set(lengths) == {"warned"}
+
+
+def test_without_the_configuration_bits_are_still_those_of_the_files(tmp_path):
+    """Lost, or damaged together with a change of jax: the files themselves say what their digits depend on."""
+    config_bytes(tmp_path)
+    newer = BITS | {"jax": "0.12"}
+    for content in (b"{}", b"nothing"):
+        assert opened(tmp_path, content, bits=newer) == "refused"
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r'jax: "0\.10\.2" in the checkpoint, "0\.12" now'):
+        Store(tmp_path, CONFIG, bits=newer)
+    store = Store(tmp_path, CONFIG, bits=newer, allow_other_bits=True)
+    assert store.other_bits == [BITS]
+    store.save_done("b", saved(2))
+    store.close()
+    (tmp_path / "config.json").unlink()
+    assert Store(tmp_path, CONFIG, bits=newer, allow_other_bits=True).other_bits == [BITS]

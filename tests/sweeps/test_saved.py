@@ -38,10 +38,10 @@ def test_nothing_is_pickled():
 
 def test_every_flipped_bit_and_truncation_is_seen():
     content = encode(saved(1))
-    for where in range(len(content)):
+    for where in range(8 * len(content)):
         flipped = bytearray(content)
-        flipped[where] ^= 1 << (where % 8)
-        for broken in (bytes(flipped), content[:where]):
+        flipped[where // 8] ^= 1 << (where % 8)
+        for broken in (bytes(flipped), content[: where // 8]):
             with pytest.raises(ValueError, match="truncated or corrupted"):
                 decode(broken)
     with pytest.raises(ValueError, match="truncated or corrupted"):

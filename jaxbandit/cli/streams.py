@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+UNSAFE = re.compile(
+    "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+)
+"""Characters that a terminal obeys, or that cannot be written; names of files may have them."""
+
+
+def visible(text: str) -> str:
+    """The text with such characters spelt out; line ends and tabs stay.
+
+    Example:
+        >>> print(visible("results/\\x1b[31mred"))
+        results/\\x1b[31mred
+    """
+    return UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
+
 
 class Lasting:
-    """A stream whose reader may go: from then on it writes to nobody. All else is the stream's own."""
+    """A stream whose reader may go: from then on it writes to nobody. What terminals would obey is spelt out."""
 
     def __init__(self, stream: Any):
         """``stream``: an open text stream."""
@@ -23,7 +39,7 @@ class Lasting:
     def write(self, text: str) -> int:
         """Writes, or forgets it."""
         try:
-            return self._stream.write(text)
+            return self._stream.write(visible(text))
         except BrokenPipeError:
             self._let_go()
             return len(text)

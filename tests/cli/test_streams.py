@@ -48,3 +48,14 @@ def test_a_command_does_its_work_all_the_same(tmp_path, closed):
         os.close(writer)
     assert done.returncode == 0
     assert "def " in (tmp_path / "mine.py").read_text()
+
+
+def test_names_of_files_do_nothing_to_a_terminal(capsys):
+    """Also those with bytes that are no text."""
+    name = "no\x1b[31mwhere\x9b\udcff\u202e"
+    with streams.lasting_output():
+        print(f"{name}\tdone\n", end="")
+        print(name, file=sys.stderr)
+    out, err = capsys.readouterr()
+    assert out == "no\\x1b[31mwhere\\x9b\\udcff\\u202e\tdone\n"
+    assert err.isascii()

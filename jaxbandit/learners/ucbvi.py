@@ -43,7 +43,7 @@ from jaxbandit.checks import choice, number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.ucbvi_counts import counted, modelled, paid, read, visited, write
-from jaxbandit.learners.ucbvi_planning import greedy, optimistic_values
+from jaxbandit.learners.ucbvi_planning import one_below_the_other, planned
 from jaxbandit.learners.ucbvi_straight import straight_form
 from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, doubt
 from jaxbandit.types import Array
@@ -181,11 +181,11 @@ def _variant(monotone: bool, bernstein: bool):
         )
         unknown = doubt(state.counts[0], constants.log_term[0]) if bernstein else None
         plan = Plan(state.model, unknown, state.ceiling)
-        values = optimistic_values(plan, constants, state.values)
-        actions, ceiling = greedy(plan, values, constants)
-        flat = state.policy.reshape(width + 1, -1).at[1:].set(actions.reshape(width, -1))
+        values, actions, ceiling = planned(plan, constants, state.values)
+        ended = state.policy.reshape(width + 1, -1)[:1]
+        policy = one_below_the_other(ended, actions.reshape(width, -1))
         return state._replace(
-            values=values, ceiling=ceiling, policy=flat.reshape(state.policy.shape)
+            values=values, ceiling=ceiling, policy=policy.reshape(state.policy.shape)
         )
 
     def update(

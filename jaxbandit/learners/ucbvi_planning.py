@@ -8,12 +8,34 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, larger, q_of
+from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, larger, q_of, q_of_fields
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
 
 LONGEST_UNROLLED = 64
 """Horizons up to this are planned without a loop: much faster, for a second or two more of compilation."""
+
+WRITTEN_FROM = 4
+"""Levels from which Q is written down stage by stage: with fewer it is faster to compute it again for the actions, because
+XLA does not vectorise loops in which little is done."""
+
+
+def planned(
+    plan: Plan, constants: UCBVIConstants, values: Array
+) -> tuple[Array, Array, Array | None]:
+    """V written over ``values``, the greedy actions and, if it is kept, Q: see `optimistic_values` and `greedy`."""
+    width, horizon = plan.model.shape[2:4]
+    if width < WRITTEN_FROM or horizon > LONGEST_UNROLLED or plan.ceiling is not None:
+        values = optimistic_values(plan, constants, values)
+        return values, *greedy(plan, values, constants)
+    tail = values[:, horizon]
+    found, actions = [tail], []
+    for i in reversed(range(horizon)):
+        q = _q_at(i)(plan, found[-1], constants)
+        flat = q.reshape(len(q), -1)  # long loops
+        found.append(_max(flat).reshape(tail.shape))
+        actions.append(_argmax(flat).reshape(tail.shape))
+    return _by_levels(found), _by_levels(actions), None
 
 
 def optimistic_values(plan: Plan, constants: UCBVIConstants, values: Array) -> Array:
@@ -21,14 +43,31 @@ def optimistic_values(plan: Plan, constants: UCBVIConstants, values: Array) -> A
     horizon = plan.model.shape[3]
     if horizon > LONGEST_UNROLLED:
         return values.at[:, :horizon].set(values_by_stages(plan, constants))
-    tail = values[:, horizon]
-    # Stages and lanes as one axis: XLA copies a whole table to reshape it later.
-    found = values.reshape(len(values), -1)
-    lanes = found.shape[1] // (horizon + 1)
+    found = [values[:, horizon]]
     for i in reversed(range(horizon)):
-        tail = _value_of(i)(plan, tail, *(x[i] for x in constants))
-        found = found.at[:, i * lanes : (i + 1) * lanes].set(tail.reshape(len(values), -1))
-    return found.reshape(values.shape)
+        found.append(_value_of(i)(plan, found[-1], constants))
+    return _by_levels(found)
+
+
+def _by_levels(stages: list[Array]) -> Array:
+    """[k, H, *lanes] of what was found at the stages [k, *lanes], the last one first.
+
+    Put together in one go, with stages and lanes as one axis: written one by one they are copied, number by number.
+    """
+    width, *lanes = stages[0].shape
+    joined = _side_by_side(*(x.reshape(width, -1) for x in stages[::-1]))
+    return joined.reshape(width, len(stages), *lanes)
+
+
+@separate
+def one_below_the_other(*pieces: Array) -> Array:
+    """The pieces joined along their first axis."""
+    return jnp.concatenate(pieces)
+
+
+@separate
+def _side_by_side(*pieces: Array) -> Array:
+    return jnp.concatenate(pieces, axis=1)
 
 
 def values_by_stages(plan: Plan, constants: UCBVIConstants) -> Array:
@@ -45,11 +84,11 @@ def values_by_stages(plan: Plan, constants: UCBVIConstants) -> Array:
 
 @cache
 def _value_of(i: int):
-    """`_value` of a stage that is known while compiling: it takes the whole tables, so that no slice is copied."""
+    """`_value` of a stage that is known while compiling: it takes whole tables, so that no slice is copied."""
 
     @separate
-    def value(plan: Plan, tail: Array, scale: Array, log_term: Array) -> Array:
-        return _value(plan, tail, scale, log_term, at=(slice(None), i))
+    def value(plan: Plan, tail: Array, constants: UCBVIConstants) -> Array:
+        return _value(plan, tail, *(x[i] for x in constants), at=(slice(None), i))
 
     return value
 
@@ -86,9 +125,37 @@ def _q_of_all(plan: Plan, values: Array, scale: Array, log_term: Array) -> list[
     return q_of(plan, [row[lanes:] for row in values], scale, log_term)
 
 
+@cache
+def _q_at(i: int):
+    """Q of a stage [A, k, *lanes], see `_value_of`."""
+
+    @separate
+    def q(plan: Plan, tail: Array, constants: UCBVIConstants) -> Array:
+        model, levels = plan.model[:, :, :, i], range(len(tail))
+        doubts = None if plan.doubt is None else [plan.doubt[s, i][None] for s in levels]
+        tails = [tail[s][None] for s in levels]
+        return q_of_fields(list(model), tails, doubts, *(x[i][None] for x in constants))
+
+    return q
+
+
+@separate
+def _max(q: Array) -> Array:
+    return reduce(larger, list(q))
+
+
+@separate
+def _argmax(q: Array) -> Array:
+    return _first_best(list(q))
+
+
 @separate
 def _argmax_flat(plan: Plan, values: Array, scale: Array, log_term: Array) -> Array:
-    q = _q_of_all(plan, values, scale, log_term)
+    return _first_best(_q_of_all(plan, values, scale, log_term))
+
+
+def _first_best(q: list[Array]) -> Array:
+    """The first action of the largest Q."""
     best, action = q[0], jnp.zeros_like(q[0], jnp.int32)
     for a in range(1, len(q)):
         better = q[a] > best

@@ -43,13 +43,24 @@ def q_of(
     found = []
     for a in range(plan.model.shape[1]):
         fields = [plan.model[(f, a, *at)] for f in range(plan.model.shape[0])]
-        if doubts is None:
-            q = fields[0] + _next_value(fields, tails)
-        else:
-            q = _bernstein(fields, tails, doubts, scale, log_term)
-        q = smaller(q, jnp.ones_like(q))
+        q = q_of_fields(fields, tails, doubts, scale, log_term)
         found.append(q if plan.ceiling is None else smaller(q, plan.ceiling[(a, *at)]))
     return found
+
+
+def q_of_fields(
+    fields: list[Array],
+    tails: list[Array],
+    doubts: list[Array] | None,
+    scale: Array,
+    log_term: Array,
+) -> Array:
+    """Q where the model has these fields, clipped at 1; ``tails`` and ``doubts`` by level of the next stage."""
+    if doubts is None:
+        q = fields[0] + _next_value(fields, tails)
+    else:
+        q = _bernstein(fields, tails, doubts, scale, log_term)
+    return smaller(q, jnp.ones_like(q))
 
 
 def smaller(x: Array, y: Array) -> Array:

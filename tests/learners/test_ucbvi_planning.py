@@ -6,13 +6,13 @@ import pytest
 
 from jaxbandit.learners.ucbvi_planning import (
     LONGEST_UNROLLED,
-    greedy,
-    optimistic_values,
+    WRITTEN_FROM,
+    planned,
 )
 from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants
 
 
-def planned(plan):
+def plan_once(plan):
     """V [k, H+1, 1] and the greedy actions [k, H, 1]."""
     width, horizon = plan.model.shape[2:4]
     constants = UCBVIConstants(
@@ -20,8 +20,7 @@ def planned(plan):
     )
     # What stood there before must not matter, but for the zeros after the last stage.
     before = jnp.full((width, horizon + 1, 1), 0.5, jnp.float32).at[:, horizon].set(0)
-    values = optimistic_values(plan, constants, before)
-    return values, *greedy(plan, values, constants)
+    return planned(plan, constants, before)
 
 
 def random_model(horizon, width=2, num_actions=3):
@@ -33,13 +32,14 @@ def random_model(horizon, width=2, num_actions=3):
     return fields[..., None].astype(np.float32)
 
 
+@pytest.mark.parametrize("width", [2, WRITTEN_FROM])
 @pytest.mark.parametrize("horizon", [1, 5, LONGEST_UNROLLED + 1])
-def test_values_are_those_of_a_plain_loop(horizon):
-    model = random_model(horizon)
+def test_values_are_those_of_a_plain_loop(horizon, width):
+    model = random_model(horizon, width)
     plan = Plan(jnp.asarray(model), None, None)
-    values, actions, _ = planned(plan)
+    values, actions, _ = plan_once(plan)
     np.testing.assert_array_equal(values[:, horizon], 0)
-    tail = np.zeros(2)
+    tail = np.zeros(width)
     for i in reversed(range(horizon)):
         q = np.minimum(
             model[0, :, :, i, 0] + np.einsum("sal,s->al", model[1:, :, :, i, 0], tail), 1
@@ -49,8 +49,9 @@ def test_values_are_those_of_a_plain_loop(horizon):
         np.testing.assert_array_equal(actions[:, i, 0], q.argmax(0))
 
 
-def test_ties_go_to_the_first_action():
-    plan = Plan(jnp.ones((3, 2, 2, 4, 1), jnp.float32), None, None)
-    _, actions, kept = planned(plan)
+@pytest.mark.parametrize("width", [2, WRITTEN_FROM])
+def test_ties_go_to_the_first_action(width):
+    plan = Plan(jnp.ones((1 + width, 2, width, 4, 1), jnp.float32), None, None)
+    _, actions, kept = plan_once(plan)
     assert kept is None
-    np.testing.assert_array_equal(actions, np.zeros((2, 4, 1)))
+    np.testing.assert_array_equal(actions, np.zeros((width, 4, 1)))

@@ -56,7 +56,7 @@ class Standing(NamedTuple):
 
 
 class PlayedArms(NamedTuple):
-    """The arms that were played: [BLOCKS, L, B], blocks in order."""
+    """The arms that were played: [BLOCKS + 1, L, B], blocks in order; the last row is never one."""
 
     begin: Array
     """float64: episodes before the arm, at most T."""
@@ -64,6 +64,28 @@ class PlayedArms(NamedTuple):
     """float64: episodes of it, those after T left out."""
     regret: Array
     """float64: exact, of one episode."""
+
+
+class NextBlocks(NamedTuple):
+    """What the lanes would play next."""
+
+    blocks: Blocks
+    """Leaves [L, ...]."""
+    regret: Array
+    """float64 [L, B]: exact, of one episode of every arm."""
+
+
+class Turn(NamedTuple):
+    """What a call hands from block to block."""
+
+    more: Array
+    """bool []: whether another turn comes."""
+    count: Array
+    """int32 []: blocks that were played."""
+    standing: Standing
+    arms: PlayedArms
+    following: NextBlocks
+    """What the lanes would have played, or did, in the turn before."""
 
 
 def arm_regrets(gap: Array, transition: Array, start: Array, blocks: Blocks) -> jax.Array:
@@ -133,20 +155,24 @@ def advance(
     num_episodes: Array,
     limit: Array,
     standing: Standing,
-) -> tuple[Standing, PlayedArms, Array]:
-    """At most ``limit`` blocks (BLOCKS or fewer) in every lane: standing, what was played, and how many blocks.
+) -> tuple[Standing, PlayedArms, Array, NextBlocks]:
+    """At most ``limit`` blocks (BLOCKS or fewer) in every lane: standing, what was played, how many blocks, what is next.
 
-    Lanes that have played T episodes stay as they are, and so do those whose next block is wrong.
+    Lanes that have played T episodes stay as they are, and so do those whose next block is wrong. The last turn plays
+    nothing: it says what would be next, by the instructions that would play it.
     """
     check_world(world, keys, standing)
     shapes = jax.eval_shape(jax.vmap(form.next_block), standing.state, constants)
     counted = shapes.episodes.dtype  # the learner gets back the type of number that it gave
-    empty = jnp.zeros((BLOCKS, standing.played.size, shapes.episodes.shape[1]))
+    empty = jnp.zeros((BLOCKS + 1, standing.played.size, shapes.episodes.shape[1]))
 
-    def one(carry):
-        count, p, arms = carry
+    def one(turn):
+        count, p, arms = turn.count, turn.standing, turn.arms
         blocks = next_blocks(form, constants, p.state)
+        following = NextBlocks(blocks=blocks, regret=regrets(world, blocks))
         unfinished = (p.played < num_episodes) & ~p.wrong
+        more = (count < limit) & jnp.any(unfinished)
+        unfinished = unfinished & more
         # Looked at on the device, before anything of it is played: the host sees a block only when the call is over.
         wrong = p.wrong | (unfinished & ~jax.vmap(sound)(blocks))
         playing = unfinished & ~wrong
@@ -159,7 +185,7 @@ def advance(
         played = PlayedArms(
             begin=begin,
             length=jnp.minimum(num_episodes - begin, blocks.episodes),
-            regret=regrets(world, blocks),
+            regret=jnp.where(playing[:, None], following.regret, 0),
         )
         arms = jax.tree.map(lambda all_, now: all_.at[count].set(now), arms, played)
         left = num_episodes - p.played
@@ -176,24 +202,31 @@ def advance(
         chex.assert_shape(totals, pushed.shape)
         given = blocks.episodes.astype(counted)
         state = jax.vmap(form.absorb)(p.state, given, totals, constants)
-        return (
-            count + 1,
-            Standing(
+        return Turn(
+            more=more,
+            count=count + more.astype(jnp.int32),
+            standing=Standing(
                 state=jax.tree.map(lambda new, old: _choose(whole, new, old), state, p.state),
                 played=p.played + jnp.minimum(jnp.sum(blocks.episodes, -1), left),
                 block=p.block + playing.astype(jnp.uint32),
                 wrong=wrong,
             ),
-            arms,
+            arms=arms,
+            following=following,
         )
 
-    def going_on(carry):
-        count, p, _ = carry
-        return (count < limit) & jnp.any((p.played < num_episodes) & ~p.wrong)
-
-    first = (jnp.int32(0), standing, PlayedArms(empty, empty, empty))
-    count, standing, arms = jax.lax.while_loop(going_on, one, first)
-    return standing, arms, count
+    blank = jax.eval_shape(lambda: next_blocks(form, constants, standing.state))
+    first = Turn(
+        more=jnp.bool_(True),
+        count=jnp.int32(0),
+        standing=standing,
+        arms=PlayedArms(empty, empty, empty),
+        following=NextBlocks(
+            blocks=jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), blank), regret=empty[0]
+        ),
+    )
+    last = jax.lax.while_loop(lambda turn: turn.more, one, first)
+    return last.standing, last.arms, last.count, last.following
 
 
 def _begin(played: Array, episodes: Array, num_episodes: Array) -> jax.Array:

@@ -117,16 +117,15 @@ class BlockRunner(Runner):
         _, _, first, _ = self.prepare(tile)
         self.check_reports(self.form.report, first)
         padding = np.arange(self.width) >= tile.used
-        measured = self._measure(tile, first)
-        return {
-            "metrics": blank(measured, self.points.size),
-            "measured": measured,
+        carry = {
             "state": first,
             "played": np.where(padding, float(self.num_episodes), 0.0),
             "block": np.zeros(self.width, np.uint32),
             "total": np.zeros(self.width),
             "curve": np.zeros((self.width, self.points.size)),
         }
+        measured = self._measure(tile, first, self._next(tile, carry)) if self.metrics else {}
+        return {**carry, "metrics": blank(measured, self.points.size), "measured": measured}
 
     def step_tile(self, tile: TileArrays, carry: Carry) -> Carry:
         """At most ``chunk_size`` blocks in every lane."""
@@ -150,33 +149,45 @@ class BlockRunner(Runner):
         function = partial(loop.advance, self.form, self.rules.feedback)
         return function, (world, constants, words, *numbers, standing)
 
-    def _call(self, tile: TileArrays, carry: Carry, limit: int) -> Carry:
+    def _play(
+        self, tile: TileArrays, carry: Carry, limit: int
+    ) -> tuple[loop.Standing, loop.PlayedArms, loop.NextBlocks]:
+        """At most ``limit`` blocks, by the one program: where the lanes stand, what was played, and what is next."""
         function, args = self.program(tile, carry, limit)
         with x64():
             name = ("blocks", self.form, self.rules.feedback)
-            standing, arms, count = self.execute(name, function, args, tile.device)
-            if np.any(standing.wrong):
-                raise self._complaint(tile, standing)
-        played = (np.asarray(x)[: int(count)] for x in arms)
+            found = self.execute(name, function, args, tile.device)
+        standing, arms, count, following = jax.tree.map(np.asarray, found)
+        if np.any(standing.wrong):
+            lane = int(np.argmax(standing.wrong))
+            played, block = int(standing.played[lane]), int(standing.block[lane]) + 1
+            raise complaint(self.name, played, block, _of_lane(following.blocks, lane))
+        return standing, jax.tree.map(lambda x: x[: int(count)], arms), following
+
+    def _next(self, tile: TileArrays, carry: Carry) -> loop.NextBlocks:
+        """What the lanes would play next."""
+        return self._play(tile, carry, 0)[2]
+
+    def _call(self, tile: TileArrays, carry: Carry, limit: int) -> Carry:
+        standing, played, following = self._play(tile, carry, limit)
         curve, total = extend(carry["curve"], carry["total"], self.points, *played)
-        state = jax.tree.map(np.asarray, standing.state)
-        measured = self._measure(tile, state)
+        measured = self._measure(tile, standing.state, following) if self.metrics else {}
         return {
-            "metrics": self._recorded(carry, np.asarray(standing.played), measured),
+            "metrics": self._recorded(carry, standing.played, measured),
             "measured": measured,
-            "state": state,
-            "played": np.asarray(standing.played),
-            "block": np.asarray(standing.block),
+            "state": standing.state,
+            "played": standing.played,
+            "block": standing.block,
             "total": total,
             "curve": curve,
         }
 
-    def _measure(self, tile: TileArrays, state: Any) -> dict[str, np.ndarray]:
-        """The metrics of a state."""
-        if not self.metrics:
-            return {}
+    def _measure(
+        self, tile: TileArrays, state: Any, following: loop.NextBlocks
+    ) -> dict[str, np.ndarray]:
+        """The metrics of a state, and of what is played from it."""
         _, constants, _, _ = self.prepare(tile)
-        policy, _ = self._next_policies(tile, state)
+        policy, _ = self._next_policies(following)
         with x64():
             return self.measure(tile, state, policy, constants, np.float64)
 
@@ -199,33 +210,13 @@ class BlockRunner(Runner):
         ahead = self.points[None] > carry["played"][:, None]
         return np.where(ahead, np.nan, carry["curve"])
 
-    def _next_policies(self, tile: TileArrays, state: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _next_policies(self, following: loop.NextBlocks) -> tuple[np.ndarray, np.ndarray]:
         """The policies that would be played next, [W, H, k+1, A], and their regrets [W]."""
-        blocks, regret = self._next(tile, state)
-        lanes = np.arange(self.width)
+        blocks, lanes = following.blocks, np.arange(self.width)
         arm = np.argmax(blocks.episodes > 0, axis=-1)
         policy = blocks.policy.copy()
         policy[lanes, blocks.stage] = blocks.rows[lanes, arm]
-        return policy, regret[lanes, arm]
-
-    def _complaint(self, tile: TileArrays, standing: loop.Standing) -> Exception:
-        """What is wrong with the first wrong block."""
-        blocks, _ = self._next(tile, standing.state)
-        lane = int(np.argmax(standing.wrong))
-        played, block = int(standing.played[lane]), int(standing.block[lane]) + 1
-        return complaint(self.name, played, block, _of_lane(blocks, lane))
-
-    def _next(self, tile: TileArrays, state: Any) -> Any:
-        """The next blocks of the lanes and the regrets of their arms, numpy leaves [W, ...]."""
-        world, constants, _, _ = self.prepare(tile)
-        with x64():
-            found = self.execute(
-                ("next blocks", self.form),
-                partial(_next, self.form),
-                (world, constants, state),
-                tile.device,
-            )
-        return jax.tree.map(np.asarray, found)
+        return policy, following.regret[lanes, arm]
 
     def tile_episodes(self, carry: Carry) -> int:
         """Episodes finished in every lane of a tile."""
@@ -233,7 +224,7 @@ class BlockRunner(Runner):
 
     def tile_result(self, tile: TileArrays, carry: Carry) -> dict[str, np.ndarray]:
         """Curves and diagnostics, leaves [W, ...]; what is not yet played has cost nothing."""
-        policy, regret = self._next_policies(tile, carry["state"])
+        policy, regret = self._next_policies(self._next(tile, carry))
         ahead = self.points[None] > carry["played"][:, None]
         found = {
             **carry["metrics"],
@@ -243,11 +234,6 @@ class BlockRunner(Runner):
         }
         with x64():
             return found | self.reports(tile, self.form.report, carry["state"])
-
-
-def _next(form, world, constants, state):
-    blocks = loop.next_blocks(form, constants, state)
-    return blocks, loop.regrets(world, blocks)
 
 
 def _block_keys(words):

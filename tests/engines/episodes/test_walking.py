@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lanes_by_hand import copies, general, sizes_of, some_policy
+from lanes_by_hand import copies, sizes_of
 
 import jaxbandit as jb
 from jaxbandit.engines.episodes.simulation import simulate
+from jaxbandit.engines.episodes.walking import AT_ONCE, LINKS
 from jaxbandit.mdp import MDP
 from jaxbandit.xla.platforms import CPU, GPU
 from jaxbandit.xla.programs import Programs
@@ -28,7 +29,9 @@ def tiny(horizon, width, actions, outcomes):
     )
 
 
-@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (1, 2, 2, 2), (2, 1, 2, 1), (2, 2, 1, 2)])
+@pytest.mark.parametrize(
+    "sizes", [(1, 1, 1, 1), (1, 2, 2, 2), (2, 1, 2, 1), (2, 2, 1, 2), (1, AT_ONCE + 1, 1, 1)]
+)
 @pytest.mark.parametrize("learner", ["ucbvi", "policy-gradient"])
 def test_the_smallest_sizes_run(sizes, learner):
     ds = jb.sweep(
@@ -43,11 +46,24 @@ def test_the_smallest_sizes_run(sizes, learner):
     assert (regret >= 0).all()
 
 
-def test_the_path_is_that_of_the_straight_program():
-    """The same words lead the same way, whether a CPU walks or the links are cut."""
-    mdp = general(2)
-    policy = jnp.asarray(np.repeat(some_policy(mdp, randomised=False)[..., None], 16, axis=-1))
-    args = (copies(mdp, 16), policy, jax.random.bits(jax.random.key(7), (3, 16), jnp.uint32))
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (1, 2, 2, 3),
+        (LINKS + 1, 1, 3, 2),
+        (LINKS + 2, 2, 3, 4),
+        (2 * LINKS + 2, AT_ONCE, 3, 4),
+        (9, AT_ONCE + 1, 3, 4),
+    ],
+)
+def test_the_path_is_that_of_the_straight_program(sizes):
+    """The same words lead the same way on both platforms, whether all levels are looked up at once or not."""
+    mdp = tiny(*sizes)
+    random = np.random.default_rng(7)
+    horizon, width, actions, _ = sizes
+    policy = jnp.asarray(random.integers(0, actions, (horizon, width + 1, 16)), jnp.int32)
+    words = jax.random.bits(jax.random.key(7), (horizon, 16), jnp.uint32)
+    args = (copies(mdp, 16), policy, words)
 
     def play(platform):
         def run(*args):
@@ -58,3 +74,5 @@ def test_the_path_is_that_of_the_straight_program():
 
     for one, other in zip(play(CPU), play(GPU), strict=True):
         np.testing.assert_array_equal(one, other)
+    levels = np.asarray(play(CPU).levels)
+    assert horizon == 1 or (levels != levels[:, :1]).any()  # the lanes part on their way

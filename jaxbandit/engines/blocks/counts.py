@@ -14,6 +14,7 @@ on what the others do. Everything is float64 (whole numbers are exact to 2^53) a
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import chex
@@ -25,6 +26,7 @@ from jaxbandit.engines.blocks.outcomes import Outcomes
 from jaxbandit.engines.blocks.rows import ArmTables, make_tables
 from jaxbandit.learner import Blocks
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import together
 from jaxbandit.xla.platforms import active
 from jaxbandit.xla.threefry import fold_in
 
@@ -78,7 +80,7 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: Key) ->
         push = _begin(sizes, look(outcomes.start, arm // B), jnp.where(fresh, look(number, arm), 0))
         totals = _hand_in(sizes, crew.work, crew.push, crew.totals)
         work, push = _where(free, (work, push), (crew.work, crew.push))
-        push = _steps(sizes, tables, work, push)
+        push = _steps(sizes)(tables, work, push)
         return Crew(crew.taken + jnp.sum(fresh, dtype=jnp.int32), work, push, totals)
 
     def unfinished(crew: Crew) -> jax.Array:
@@ -94,15 +96,24 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: Key) ->
     return _hand_in(sizes, crew.work, crew.push, crew.totals).reshape(L, B)
 
 
-def _steps(sizes: MachineSizes, tables: ArmTables, work: Work, push: Push) -> Push:
-    """A round of steps: handing out arms looks at all workers, so it is done once in several steps. Straight-line platforms take two per turn: what a turn hands to the next one is copied."""
-    return jax.lax.fori_loop(
-        0,
-        active().steps,
-        lambda _, push: step(sizes, tables, work, push),
-        push,
-        unroll=2 if active().straight else 1,
-    )
+@cache
+def _steps(sizes: MachineSizes):
+    """A round of steps, one kernel where the platform wants it.
+
+    Handing out arms looks at all workers, so it is done once in several steps. Straight-line platforms take two per turn: what a turn hands to the next one is copied.
+    """
+
+    @together
+    def steps(tables: ArmTables, work: Work, push: Push) -> Push:
+        return jax.lax.fori_loop(
+            0,
+            active().steps,
+            lambda _, push: step(sizes, tables, work, push),
+            push,
+            unroll=2 if active().straight else 1,
+        )
+
+    return steps
 
 
 def _queue(number: Array) -> tuple[jax.Array, jax.Array]:

@@ -108,9 +108,10 @@ class Runner(ABC):
         self.sizes = (mdps.horizon, mdps.width, mdps.num_actions)
         self.compile_seconds = 0.0
         self.run_seconds = 0.0
-        self.tiles = self._cut({k: np.asarray(v) for k, v in learner.params.items()}, keys)
+        self.params = {name: np.asarray(value) for name, value in learner.params.items()}
+        self.tiles = self._cut(keys)
 
-    def _cut(self, params: dict[str, np.ndarray], keys: Array) -> list[TileArrays]:
+    def _cut(self, keys: Array) -> list[TileArrays]:
         words = np.asarray(jax.random.key_data(keys)).reshape(-1, 2)
         group = np.repeat(np.arange(self.groups), self.seeds)
         tiles: list[TileArrays] = []
@@ -121,7 +122,7 @@ class Runner(ABC):
             tiles.append(
                 TileArrays(
                     mdps=jax.tree.map(lambda x, which=which: x[which], self.mdps),
-                    params={name: value[which] for name, value in params.items()},
+                    params={name: value[which] for name, value in self.params.items()},
                     keys=words[lanes],
                     used=count,
                     device=self.devices[len(tiles) % len(self.devices)],
@@ -201,7 +202,7 @@ class Runner(ABC):
         ``rules`` are a learner or a block form.
         """
         with x64():
-            function, args = self._beginning(tile, rules)
+            function, args = self._beginning(tile.mdps, tile.params, rules)
             name = ("begin", rules.init, self.sizes, self.width)
             first = self.execute(name, function, args, tile.device, small=True)
             return args[-1], jax.tree.map(np.asarray, first)
@@ -209,12 +210,16 @@ class Runner(ABC):
     def learner_bytes(self, rules: Any) -> int:
         """Bytes of what `beginnings` gives for one lane; nothing is run."""
         with x64():
-            function, args = self._beginning(self.tiles[0], rules)
+            mdps = jax.tree.map(lambda x: x[:1], self.mdps)
+            params = {name: value[:1] for name, value in self.params.items()}
+            function, args = self._beginning(mdps, params, rules)
             leaves = jax.tree.leaves((jax.eval_shape(function, *args), args[-1]))
-        return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) // self.width
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
 
-    def _beginning(self, tile: TileArrays, rules: Any) -> tuple[Callable, tuple]:
-        return beginning(rules, self.rules.needs, tile.mdps, tile.params, self.num_episodes)
+    def _beginning(
+        self, mdps: MDP, params: dict[str, np.ndarray], rules: Any
+    ) -> tuple[Callable, tuple]:
+        return beginning(rules, self.rules.needs, mdps, params, self.num_episodes)
 
     def check_reports(self, report: Any, state: Any, axis: int = 0) -> None:
         """Refuses a report that would take another's name, before anything runs; lanes are on ``axis``."""

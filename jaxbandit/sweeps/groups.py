@@ -7,7 +7,7 @@ engine, on instances whose tables have one size.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,9 +19,12 @@ from jaxbandit.mdp import MDP, validate
 from jaxbandit.sweeps.families import shape_of
 from jaxbandit.sweeps.loop import Settings, make_tile_runner
 from jaxbandit.sweeps.parameters import LearnerGrid
-from jaxbandit.sweeps.tiles import Demand, Group
+from jaxbandit.sweeps.tiles import Demand, Group, format_bytes
+from jaxbandit.xla.platforms import memory_of
 
 ENGINES = ("auto", "episodes", "blocks")
+IN_FLIGHT = 2
+"""Tiles on one device that has a memory of its own, at most."""
 
 
 def make_groups(
@@ -94,14 +97,39 @@ def _ask(settings: Settings, group: Group) -> Demand:
 def most_workers(
     groups: list[Group], settings: Settings, max_lanes: int | None, max_bytes: int | None
 ) -> int:
-    """How many tiles may run at once."""
+    """How many tiles may run at once.
+
+    Where devices say how much memory they have, two on each if they fit: the host sums and saves one while the other
+    computes.
+    """
     most = settings.workers
+    memory = device_memory(settings.devices)
+    if memory is not None:
+        most = len(settings.devices) * min(IN_FLIGHT, *(_that_fit(memory, x) for x in groups))
     if max_lanes is not None:
         most = min(most, *(max_lanes // group.demand.width for group in groups))
     if max_bytes is not None:
         demands = [group.demand for group in groups]
         most = min(most, *(max_bytes // (d.width * d.bytes_per_lane) for d in demands))
     return max(1, most)
+
+
+def device_memory(devices: Sequence[Any]) -> int | None:
+    """Bytes that jax may use on the smallest of the devices; None where they do not say."""
+    known = [memory for memory in map(memory_of, devices) if memory is not None]
+    return min(known) if known else None
+
+
+def _that_fit(memory: int, group: Group) -> int:
+    """Tiles of a group that a device of so much memory holds; an error if it holds none."""
+    each = group.demand.width * group.demand.bytes_per_lane
+    if each > memory:
+        raise ValueError(
+            f"{group.title}: a tile of {group.demand.width} lanes needs about {format_bytes(each)} on a "
+            f"device; accepted: at most {format_bytes(memory)}, what jax may use there (smaller "
+            "sizes, or JAX_PLATFORMS=cpu)"
+        )
+    return memory // each
 
 
 def choose_devices(devices: int | Iterable[Any] | None) -> tuple[list[Any], int]:

@@ -30,7 +30,7 @@ from jaxbandit.metrics import Metric, check_metrics, dims_of
 from jaxbandit.record import Recording, linear
 from jaxbandit.sweeps.dataset import AXES, make_dataset
 from jaxbandit.sweeps.families import expand_instances
-from jaxbandit.sweeps.groups import choose_devices, make_groups, most_workers
+from jaxbandit.sweeps.groups import choose_devices, device_memory, make_groups, most_workers
 from jaxbandit.sweeps.identity import bits_of, identity, programs_of
 from jaxbandit.sweeps.loop import Settings, run_watched
 from jaxbandit.sweeps.merging import seeds_of
@@ -224,7 +224,8 @@ def sweep(
     held = take_stock(store)
     tiles, mine = assign(groups, held, seeds)
     if dry_run:
-        return Plan(tuple(groups), tuple(tiles), total, settings.workers)
+        memory = device_memory(settings.devices)
+        return Plan(tuple(groups), tuple(tiles), total, settings.workers, memory)
     known = [found for found in held.results if held.first_holder(found) == jax.process_index()]
     described = {
         **config,

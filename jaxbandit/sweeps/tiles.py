@@ -112,6 +112,8 @@ class Plan:
     tiles: tuple[Tile, ...]
     num_episodes: int
     workers: int
+    device_bytes: int | None = None
+    """Memory of a device that has its own and says so; else None."""
 
     @property
     def num_lanes(self) -> int:
@@ -147,10 +149,13 @@ class Plan:
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
         ]
+        limit = ""
+        if self.device_bytes is not None:
+            limit = f", on devices of {format_bytes(self.device_bytes)} each"
         total = (
             f"{self.num_lanes} lanes of {self.num_episodes} episodes; tiles: {len(self.tiles)}, "
             f"compilations: {self.compilations}, at a time: {self.workers}, "
-            f"memory: about {format_bytes(self.peak_bytes)} and the results"
+            f"memory: about {format_bytes(self.peak_bytes)} and the results{limit}"
         )
         return "\n".join([*lines, total])
 

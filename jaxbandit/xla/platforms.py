@@ -33,7 +33,9 @@ class Platform:
     straight: bool
     """Whether the body of an episode is straight-line code: loops over stages are unrolled."""
     lanes: int
-    """The width of a tile of the episode engine."""
+    """The width of a tile of the episode engine, at most."""
+    tile_bytes: int | None
+    """What such a tile may take: it is halved until it does not take more. None: no width is too large."""
     block_lanes: int
     """The width of a tile of the block engine."""
     workers: int
@@ -54,6 +56,7 @@ CPU = Platform(
     branches=True,
     straight=False,
     lanes=16,
+    tile_bytes=None,
     block_lanes=32,
     workers=160,
     steps=16,
@@ -67,6 +70,7 @@ GPU = Platform(
     branches=False,
     straight=True,
     lanes=1024,
+    tile_bytes=2**31,
     block_lanes=1024,
     workers=2**16,
     steps=64,

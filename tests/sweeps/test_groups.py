@@ -4,7 +4,9 @@ import jax
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.sweeps import groups as groups_module
 from jaxbandit.sweeps.groups import choose_devices
+from jaxbandit.xla import platforms
 
 SIZES = {"horizon": 3, "capacity": 1, "num_values": 3}
 
@@ -39,3 +41,38 @@ def test_devices_of_a_cpu_are_cores():
     for wrong in (0, workers + 1, True, "2", []):
         with pytest.raises(ValueError, match=r"devices: .*accepted: "):
             choose_devices(wrong)
+
+
+def plan(horizon=15, capacity=2, learner="ucbvi"):
+    mdp = jb.make_instance("prophet-uniform", horizon=horizon, capacity=capacity, num_values=5)
+    return jb.sweep({"L": jb.make_learner(learner)}, {"I1": mdp}, 10, 5000, dry_run=True)
+
+
+def test_tiles_of_a_gpu_are_halved_until_they_fit_their_budget():
+    """The width depends on the learner and the sizes, and on no memory of any device; on a CPU on neither."""
+    with platforms.use("gpu"):
+        widths = {args: plan(*args).groups[0].demand for args in [(15, 2), (64, 15)]}
+        heavy = plan(20, 4, "trajectory-ts").groups[0].demand
+    assert widths[15, 2].width == platforms.GPU.lanes
+    for demand in (*widths.values(), heavy):
+        taken = demand.width * (demand.bytes_per_lane - 16 * 10)  # without ten points of a curve
+        assert taken <= platforms.GPU.tile_bytes
+        assert demand.width == platforms.GPU.lanes or 2 * taken > platforms.GPU.tile_bytes
+    assert heavy.width == 32
+    assert plan(20, 4, "trajectory-ts").groups[0].demand.width == platforms.CPU.lanes
+
+
+def test_tiles_in_flight_follow_the_memory_of_the_devices(monkeypatch):
+    with platforms.use("gpu"):
+        demand = plan().groups[0].demand
+        each = demand.width * demand.bytes_per_lane
+        for memory, flying in [(each, 1), (2 * each - 1, 1), (2 * each, 2), (100 * each, 2)]:
+            monkeypatch.setattr(groups_module, "memory_of", lambda device, memory=memory: memory)
+            found = plan()
+            assert found.workers == flying * len(jax.local_devices())
+            assert f"at a time: {found.workers}" in str(found)
+            assert "on devices of " in str(found)
+        monkeypatch.setattr(groups_module, "memory_of", lambda device: each - 1)
+        message = r"L, H=15 k=2: a tile of 1024 lanes needs about .*; accepted: at most .*JAX_PLATFORMS=cpu"
+        with pytest.raises(ValueError, match=message):
+            plan()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -44,15 +44,19 @@ class EpisodeRunner(Runner):
         self.all_sizes = loop.Sizes(*self.sizes, outcomes)
         self._lanes: dict[int, loop.Lanes] = {}
 
-    @property
+    @cached_property
     def width(self) -> int:
-        """The platform's."""
-        return self.platform.lanes
+        """The platform's, halved until a tile takes no more than it may there."""
+        width, most = self.platform.lanes, self.platform.tile_bytes
+        while most is not None and width > 1 and width * self.bytes_per_lane > most:
+            width //= 2
+        return width
 
-    @property
+    @cached_property
     def bytes_per_lane(self) -> int:
         """Estimate: the MDP's tables, the learner's state twice, regrets of a call, words and policies of a stretch."""
-        H, k, A, M = self.all_sizes
+        H, k, A = self.sizes
+        M = self.mdps.num_outcomes
         size = self.learner_bytes(self.rules)
         tables = 4 * H * (k + 1) * A * (3 * M + k + 1)
         return (

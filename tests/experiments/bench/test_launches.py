@@ -7,8 +7,6 @@ import sys
 import pytest
 from jaxbandit.experiments.bench import launches
 
-MOST = [13.8, 20, 34, 13, 7, 7, 7]
-"""Launches of each case as counted, a stretch's share included; the goals are in the table."""
 PROGRAM = """
 from jaxbandit.experiments.bench.launches import CASES, count_case
 row = count_case(CASES[{number}])
@@ -48,18 +46,17 @@ def test_the_table_has_every_program_with_a_goal():
         ("expref", "blocks", (15, 2)),
     }  # fmt: skip
     assert all(case.goal for case in launches.CASES)
-    assert len(MOST) == len(launches.CASES)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax_cuda12_plugin") is None, reason="no CUDA plugin")
 @pytest.mark.parametrize("number", range(len(launches.CASES)))
-def test_launches_do_not_grow_and_nothing_is_waited_for(number):
+def test_launches_are_within_the_goals_and_nothing_is_waited_for(number):
     command = [sys.executable, "-c", PROGRAM.format(number=number)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=launches.settings()
     )
     count, syncs, inner, seconds = (float(word) for word in done.stdout.split()[-4:])
-    assert count <= MOST[number]
+    assert count <= launches.CASES[number].goal
     assert syncs == 0
     assert inner == 0
     assert seconds < 60

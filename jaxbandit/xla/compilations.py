@@ -5,6 +5,10 @@ directory. While a sweep runs, `kept_compilations` points jax's own persistent c
 everything back, so that other programs of the same process are not kept. The command line, whose process is its own, does
 so once and for all (`keep_compilations`). A user who has told jax where to keep compilations (`JAX_COMPILATION_CACHE_DIR`,
 or `jax.config`) is obeyed: nothing is set.
+
+jax writes its files in place, so a process that was killed or a full disk leaves parts of them, and another process may
+read one that is being written. What cannot be read is compiled, without a word; broken files are found by the next process
+(`check_entries`).
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ import platform
 import shutil
 import sys
 import threading
+import time
+import warnings
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +32,10 @@ VARIABLE = "JAXBANDIT_COMPILATION_CACHE"
 NOWHERE = "none"
 CACHE_BYTES = 2**30
 """Compilations that were not used for the longest time are dropped beyond this size."""
+COMPLAINT = "Error (reading|writing) persistent compilation cache"
+"""How jax begins to say that it could not use a file; that is not the user's business."""
+SETTLED = 60.0
+"""Seconds after which nobody writes to a file any more."""
 LEAST_FREE = 2**26
 """With less space on the disk nothing is kept: a program that was written in part cannot be read."""
 SETTINGS = {
@@ -60,6 +71,7 @@ class Keeping:
         self.holders = 0
         self.before: dict[str, Any] = {}
         self.folder: str | None = None
+        self.silence: Any = None
 
     def begin(self) -> None:
         """The first to come sets jax's settings, unless the user has."""
@@ -77,6 +89,8 @@ class Keeping:
             if folder is not None:
                 self.before = {name: getattr(config, name) for name in SETTINGS}
                 self.folder = folder
+                warnings.filterwarnings("ignore", message=COMPLAINT)
+                self.silence = warnings.filters[0]
                 for name, value in (SETTINGS | {"jax_compilation_cache_dir": folder}).items():
                     config.update(name, value)
 
@@ -91,6 +105,10 @@ class Keeping:
 
             config: Any = jax.config
             ours, self.folder = self.folder, None
+            with contextlib.suppress(
+                ValueError
+            ):  # the user's filters may have been put back meanwhile
+                warnings.filters.remove(self.silence)  # type: ignore[attr-defined]
             if config.jax_compilation_cache_dir != ours:
                 return  # the user has set another one meanwhile
             for name, value in (self.before | {"jax_compilation_cache_dir": None}).items():
@@ -138,6 +156,7 @@ def usable_folder(root: Path) -> str | None:
         print(f"jaxbandit: compilations are not kept: {problem}", file=sys.stderr)
         return None
     prune(root)
+    check_entries(folder)
     return str(folder)
 
 
@@ -173,3 +192,38 @@ def prune(root: Path) -> None:
         with contextlib.suppress(OSError):
             path.unlink()
             excess -= size
+
+
+def check_entries(folder: Path) -> None:
+    """Drops files that were written in part; those that are whole become read-only, so that each is read once for this."""
+    for path in folder.glob("*-cache"):
+        with contextlib.suppress(OSError):  # another process may be doing the same
+            seen = path.stat()
+            if not seen.st_mode & 0o200 or time.time() - seen.st_mtime < SETTLED:
+                continue
+            if is_whole(path.read_bytes()):
+                path.chmod(0o444)
+            else:
+                path.unlink()
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether compressed data ends where it should; jax compresses with zstandard if it is installed, else with zlib.
+
+    Example:
+        >>> data = zlib.compress(b"a program" * 100)
+        >>> is_whole(data), is_whole(data[:-1])
+        (True, False)
+    """
+    try:
+        if data[:4] == b"\x28\xb5\x2f\xfd":
+            import zstandard
+
+            zstandard.ZstdDecompressor().decompress(data)
+        else:
+            zlib.decompress(data)
+    except ImportError:
+        return True  # written by another jax; this one does not read it either
+    except Exception:  # zlib.error, ZstdError: whatever is said of broken data
+        return False
+    return True

@@ -10,6 +10,7 @@ import jax
 import pytest
 
 from jaxbandit.xla import compilations
+from jaxbandit.xla.compilations import is_whole
 
 SWEEP = """
 import json, os, sys
@@ -100,6 +101,23 @@ def test_a_folder_that_cannot_be_written_to_does_no_harm(tmp_path, first):
     assert found.hits == 0
     assert found.err.count("compilations are not kept: cannot write to") == 1
     assert found.regret == first[1][0].regret
+
+
+def test_broken_files_do_no_harm_and_are_dropped_by_the_next_process(first):
+    folder, earlier = first
+    kept = files_in(folder)
+    broken = next(path for path in kept if "run_chunk" in path.name)
+    broken.chmod(0o644)
+    broken.write_bytes(broken.read_bytes()[:100])
+    young = run_sweep(folder)  # somebody may still be writing it: left alone, and nothing is said
+    assert (young.hits, young.err) == (young.asked - 1, "")
+    os.utime(broken, (1000, 1000))
+    old = run_sweep(folder)
+    assert (old.hits, old.err) == (old.asked - 1, "")
+    assert is_whole(broken.read_bytes())  # written anew
+    assert files_in(folder) == kept
+    assert run_sweep(folder).hits == old.asked
+    assert young.regret == old.regret == earlier[0].regret
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import shutil
 import textwrap
 
 from jaxbandit.cli.commands import List
+from jaxbandit.waiting import waiting
 
 COLUMN = 22
 """Width of the column of names."""
@@ -24,9 +25,13 @@ def show_list(command: List) -> None:
 
     if command.what not in ("all", *GROUPS):
         try:
-            print(describe(command.what))
+            with waiting(
+                f"looking up {command.what}", elsewhere=False
+            ):  # jax takes its time to start
+                found = str(describe(command.what))
         except ValueError as error:
             raise ValueError(f"{error}, or all, {', '.join(GROUPS)}") from None
+        print(found)
         return
     for group, kind in GROUPS.items():
         if command.what in ("all", group):

@@ -88,7 +88,8 @@ def _value_of(i: int):
 
     @separate
     def value(plan: Plan, tail: Array, constants: UCBVIConstants) -> Array:
-        return _value(plan, tail, *(x[i] for x in constants), at=(slice(None), i))
+        scale, log_term = (x[i] for x in constants)
+        return _value(plan, tail, scale, log_term, at=(slice(None), i))
 
     return value
 

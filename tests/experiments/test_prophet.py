@@ -6,6 +6,7 @@ from made_up_results import LEVELS, draw_everything, make_up, make_up_all
 import jaxbandit as jb
 from jaxbandit.experiment.contract import Options
 from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.xla.programs import PROGRAMS
 
 
 def test_prophet_has_the_sizes_of_the_paper():
@@ -43,3 +44,28 @@ def test_prophet_draws_a_users_learner_and_says_what_to_expect():
 
 def test_figures_and_tables_of_made_up_results():
     draw_everything("prophet")
+
+
+def test_prophet_compiles_one_program_per_kind_of_learner_and_size():
+    """The default run, shortened: what is counted and named is one program each; other seeds and episodes compile nothing."""
+
+    def run(seeds, num_episodes):
+        plans = prophet.sweeps(Options(seeds=seeds, instances=2, episodes=num_episodes))
+        for arguments in plans.values():
+            jb.sweep(**arguments, progress=False)
+
+    arguments = prophet.sweeps(Options(seeds=1, instances=2))["both"]
+    kinds = {learner.rules for learner in arguments["learners"].values()}
+    shapes = {(x.horizon, x.width) for x in expand_instances(arguments["instances"]).values()}
+    PROGRAMS.compiled.clear()  # another test may have needed one of them
+    before, names = PROGRAMS.count, []
+    PROGRAMS.listeners.append(heard := lambda words, begins: begins and names.append(words))
+    try:
+        run(1, 40)
+        assert sorted(names) == sorted(set(names))
+        assert PROGRAMS.count - before == len(names) <= len(kinds) * len(shapes)
+        after = PROGRAMS.count
+        run(2, 70)
+    finally:
+        PROGRAMS.listeners.remove(heard)
+    assert PROGRAMS.count == after

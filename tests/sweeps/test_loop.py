@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 import time
 import zlib
 
@@ -16,6 +17,7 @@ import jaxbandit as jb
 from jaxbandit.errors import SweepInterrupted
 from jaxbandit.sweeps import checkpoint
 from jaxbandit.sweeps import loop as running
+from jaxbandit.xla.programs import PROGRAMS
 
 CHUNKS = {"UCB-VI": 1000, "ExpRef": 1}
 
@@ -259,3 +261,51 @@ def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path):
         pytest.raises(jb.CheckpointError, match=r'tiles: "cpu 16.* now.*allow_'),
     ):
         jb.sweep(**options)
+
+
+def test_programs_are_compiled_side_by_side_while_tiles_already_run(monkeypatch):
+    """Every compilation is held up until what it must not wait for has happened: in a sweep that compiles one after the
+    other, or compiles everything before it runs anything, that never comes."""
+    monkeypatch.setattr("jaxbandit.sweeps.groups.os.sched_getaffinity", lambda _: {0, 1})
+    mdp = jb.make_instance(
+        "prophet-uniform", horizon=3, capacity=1, num_values=7
+    )  # compiled nowhere else
+    names = ("ucbvi", "q-learning", "psrl")
+    begun, ran, in_time = [], threading.Event(), []
+
+    def listen(words, begins):
+        if not begins:
+            return
+        begun.append(words)
+        if len(begun) == len(names):
+            in_time.append(ran.wait(60))  # the last one, until a tile of another learner has run
+        else:
+            until = time.monotonic() + 60
+            while len(begun) < 2 and time.monotonic() < until:
+                time.sleep(0.01)
+            in_time.append(len(begun) >= 2)
+
+    original = running.make_tile_runner
+
+    def make(*args):
+        runner = original(*args)
+        step = runner.step
+
+        def told(carry):
+            after = step(carry)
+            ran.set()
+            return after
+
+        runner.step = told
+        return runner
+
+    monkeypatch.setattr(running, "make_tile_runner", make)
+    PROGRAMS.listeners.append(listen)
+    try:
+        jb.sweep(
+            {name: jb.make_learner(name) for name in names}, {"I1": mdp}, 40, 2, progress=False
+        )
+    finally:
+        PROGRAMS.listeners.remove(listen)
+    assert len(begun) == len(names)
+    assert all(in_time)

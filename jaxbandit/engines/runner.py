@@ -8,9 +8,10 @@ A runner drives the runs of one learner on G groups (an MDP with parameter value
     arrays = runner.result(carry)
 
 Lanes run in *tiles* of a fixed number of lanes, each lane with its own MDP and parameters; what is left of the last
-tile is padded with copies of its first lane. A program runs one tile on one device. Its shapes depend on the learner,
-the sizes of the MDP and the kind of device, and on nothing else, so a lane is computed by the same instructions
-whatever runs beside it: that is why its bits do not depend on its neighbours, on T, on chunks or on devices.
+tile are copies of its first lane. A program runs one tile on one device. Its shapes depend on the learner, the sizes
+of the MDP and the kind of device, and on nothing else, so a lane is computed by the same instructions whatever runs
+beside it: that is why its bits do not depend on its neighbours, on T, on chunks or on devices. Where MDPs are padded
+(`engines.padding`), ``sizes`` are those of the program and ``own`` those of the MDPs.
 
 The carry is a tree of arrays and nothing else, so it can be saved after any step and restored to the same bits.
 """
@@ -18,37 +19,24 @@ The carry is a tree of arrays and nothing else, so it can be saved after any ste
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 
 import jax
 import numpy as np
 
-from jaxbandit.engines.beginnings import beginning
-from jaxbandit.engines.measuring import measure_lanes, worlds
-from jaxbandit.learner import Learner, check_contract, check_report, normalised
+from jaxbandit.engines.lanewise import Lanewise, TileArrays
+from jaxbandit.engines.padding import Own, joined
+from jaxbandit.learner import Learner, check_contract, normalised
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric
 from jaxbandit.types import Array
-from jaxbandit.xla.compat import x64
 from jaxbandit.xla.platforms import platform_of
 from jaxbandit.xla.programs import PROGRAMS
 
 Carry = dict[str, Any]
-
-
-class TileArrays(NamedTuple):
-    """W lanes that run together; leaves are numpy arrays with a leading axis [W]."""
-
-    mdps: MDP
-    params: dict[str, np.ndarray]
-    keys: np.ndarray
-    """uint32 [W, 2]: the words of each lane's key."""
-    used: int
-    """Lanes that count; the others are padding."""
-    device: Any
 
 
 class RunnerOptions(TypedDict, total=False):
@@ -61,6 +49,8 @@ class RunnerOptions(TypedDict, total=False):
         workers: tiles that run at the same time (on a CPU, one per core).
         platform: "cpu" or "gpu" forces the choices of that kind of device (`jaxbandit.xla.platforms`).
         metrics: name -> function of state and world (`jaxbandit.metrics`), evaluated at the points.
+        own: if the MDPs are padded (`jaxbandit.engines.padding.grown`), the H and k of each group's itself. The
+            episode engine alone takes it, and learners that can be padded.
     """
 
     chunk_size: int | None
@@ -68,9 +58,10 @@ class RunnerOptions(TypedDict, total=False):
     workers: int
     platform: str | None
     metrics: Mapping[str, Metric] | None
+    own: Sequence[Own] | None
 
 
-class Runner(ABC):
+class Runner(Lanewise):
     """Base of the two engines' runners; see the module's docstring for the protocol."""
 
     engine: str
@@ -88,6 +79,7 @@ class Runner(ABC):
         workers: int = 1,
         platform: str | None = None,
         metrics: Mapping[str, Metric] | None = None,
+        own: Sequence[Own] | None = None,
     ):
         """See `jaxbandit.engines.make_runner`."""
         self.name = learner.name
@@ -106,6 +98,9 @@ class Runner(ABC):
                 f"learner {self.name!r} needs an ordered MDP (one with a rank); this one has none"
             )
         self.sizes = (mdps.horizon, mdps.width, mdps.num_actions)
+        self.padded = own is not None
+        self.own = tuple(own) if own is not None else (self.sizes[:2],) * self.groups
+        self.own_shapes = {}
         self.compile_seconds = 0.0
         self.run_seconds = 0.0
         self.params = {name: np.asarray(value) for name, value in learner.params.items()}
@@ -126,6 +121,7 @@ class Runner(ABC):
                     keys=words[lanes],
                     used=count,
                     device=self.devices[len(tiles) % len(self.devices)],
+                    own=tuple(self.own[g] for g in which),
                 )
             )
         return tiles
@@ -167,6 +163,11 @@ class Runner(ABC):
     def bytes_per_lane(self) -> int:
         """Estimated memory of a lane."""
 
+    @property
+    def moved_per_lane(self) -> int:
+        """Estimated bytes that a step moves for a lane; 0: not estimated."""
+        return 0
+
     def start(self) -> Carry:
         """The carry before the first episode."""
         return {"tiles": [self.start_tile(tile) for tile in self.tiles]}
@@ -185,79 +186,12 @@ class Runner(ABC):
 
     def result(self, carry: Carry) -> dict[str, np.ndarray]:
         """Curves and diagnostics, leaves [G, S, ...]."""
-        parts = [
-            {name: value[: tile.used] for name, value in self.tile_result(tile, each).items()}
-            for tile, each in zip(self.tiles, carry["tiles"], strict=True)
-        ]
-        place = np.argsort(np.concatenate(self.lanes_of_tiles()))
-        joined = {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
+        found = [self.tile_result(*pair) for pair in zip(self.tiles, carry["tiles"], strict=True)]
+        parts = zip(self.lanes_of_tiles(), found, strict=True)
         return {
             name: value.reshape(self.groups, self.seeds, *value.shape[1:])
-            for name, value in joined.items()
+            for name, value in joined(dict(enumerate(parts)), self.groups * self.seeds).items()
         }
-
-    def beginnings(self, tile: TileArrays, rules: Any) -> tuple[Any, Any]:
-        """The constants and first states of the lanes of a tile, numpy leaves [W, ...]; see `engines.beginnings`.
-
-        ``rules`` are a learner or a block form.
-        """
-        with x64():
-            function, args = self._beginning(tile.mdps, tile.params, rules)
-            name = ("begin", rules.init, self.sizes, self.width)
-            first = self.execute(name, function, args, tile.device, small=True)
-            return args[-1], jax.tree.map(np.asarray, first)
-
-    def learner_bytes(self, rules: Any) -> int:
-        """Bytes of what `beginnings` gives for one lane; nothing is run."""
-        with x64():
-            mdps = jax.tree.map(lambda x: x[:1], self.mdps)
-            params = {name: value[:1] for name, value in self.params.items()}
-            function, args = self._beginning(mdps, params, rules)
-            leaves = jax.tree.leaves((jax.eval_shape(function, *args), args[-1]))
-        return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-
-    def _beginning(
-        self, mdps: MDP, params: dict[str, np.ndarray], rules: Any
-    ) -> tuple[Callable, tuple]:
-        return beginning(rules, self.rules.needs, mdps, params, self.num_episodes)
-
-    def check_reports(self, report: Any, state: Any, axis: int = 0) -> None:
-        """Refuses a report that would take another's name, before anything runs; lanes are on ``axis``."""
-
-        def lane(leaf: Any) -> Any:
-            shape = tuple(np.delete(np.shape(leaf), axis))
-            return jax.ShapeDtypeStruct(shape, leaf.dtype)
-
-        check_report(self.rules._replace(report=report), jax.tree.map(lane, state))
-
-    def reports(
-        self, tile: TileArrays, report: Any, state: Any, axis: int = 0
-    ) -> dict[str, np.ndarray]:
-        """What the learner reports of each lane, leaves [W, ...]."""
-        if report is None:
-            return {}
-        lanes = jax.vmap(report, axis, axis_size=self.width)
-        told = self.execute(
-            ("report", report, self.width), lanes, (state,), tile.device, small=True
-        )
-        return {name: np.asarray(value, np.float64) for name, value in told.items()}
-
-    def measure(
-        self,
-        tile: TileArrays,
-        state: Any,
-        policy: np.ndarray,
-        constants: Any,
-        real: Any,
-        axis: int = 0,
-    ) -> dict[str, np.ndarray]:
-        """All metrics of all lanes, [W, ...]; ``policy`` has its lanes in front, the others theirs on ``axis``."""
-        world = worlds(tile.mdps, policy, (), real)
-        name = ("metrics", tuple(self.metrics.items()), self.rules, axis)
-        function = measure_lanes(self.metrics, axis)
-        args = (state, world, constants)
-        found = self.execute(name, function, args, tile.device, small=True)
-        return {metric: np.asarray(value, np.float64) for metric, value in found.items()}
 
     @abstractmethod
     def tile_curves(self, carry: Carry) -> np.ndarray:

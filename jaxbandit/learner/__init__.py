@@ -23,7 +23,7 @@ May import: feedback, `xla`.
 
 from jaxbandit.learner.checks import COORDINATES, NEEDS, RESERVED, check_contract, check_report
 from jaxbandit.learner.constants import make_constants
-from jaxbandit.learner.forms import BlockForm, Learner, StraightForm, normalised
+from jaxbandit.learner.forms import BlockForm, Learner, StraightForm, normalised, with_zeros
 from jaxbandit.learner.protocols import Blocks, Problem
 
 __all__ = [
@@ -39,4 +39,5 @@ __all__ = [
     "check_report",
     "make_constants",
     "normalised",
+    "with_zeros",
 ]

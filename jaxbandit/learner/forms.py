@@ -20,6 +20,7 @@ from jaxbandit.learner.protocols import (
     Init,
     NextBlock,
     NextBlockWithConstants,
+    Pad,
     Renewed,
     Report,
     Update,
@@ -47,6 +48,8 @@ class BlockForm(NamedTuple):
     """As in `Learner`."""
     constants: Constants | None = None
     """As in `Learner`: handed to ``next_block`` and ``absorb`` as their last argument."""
+    pad: Pad | None = None
+    """As in `Learner`, for runs episode by episode."""
 
 
 class StraightForm(NamedTuple):
@@ -143,6 +146,11 @@ class Learner(NamedTuple):
     the scalar parameters."""
     straight: StraightForm | None = None
     """How GPUs run a learner with ``lanes_last``, where that differs."""
+    pad: Pad | None = None
+    """pad(state, constants) -> state, if the learner may run in larger sizes than those of the MDP, so
+    that a GPU runs several sizes at once; `with_zeros` where zeros will do. Then stages beyond H
+    are spent at level 0 with rewards of 0, levels beyond k are never visited, and neither may
+    change what is played at the MDP's own states. None: it runs in the MDP's own sizes only."""
 
     @property
     def rules(self) -> Learner:
@@ -185,6 +193,12 @@ def _listed(params: Mapping[str, Any]) -> str:
         elif np.isfinite(array):
             words.append(f"{name} {array.item():.6g}")
     return ", ".join(words)
+
+
+def with_zeros(state: Any, constants: Any) -> Any:
+    """The ``pad`` of a learner whose arrays mean nothing where they are 0: the state as it is."""
+    del constants
+    return state
 
 
 @cache

@@ -32,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import TrajectoryFeedback
-from jaxbandit.learner import Learner, Problem
+from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
@@ -56,6 +56,8 @@ class AggregateState(NamedTuple):
     """float32 [H, k]: b."""
     rate: Array
     """float32 []: eta."""
+    prior: Array
+    """float32 [k]: the imagined visit's share of every next level, 1 / (k+1); 0 at levels that a padded MDP does not have."""
 
 
 def aggregate_po(learning_rate: float = 1.0) -> Learner:
@@ -70,7 +72,13 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
     """
     fields = scales(learning_rate=learning_rate, above=True)
     return Learner(
-        init=init, act=act, update=update, feedback="trajectory", name="aggregate-po", **fields
+        init=init,
+        act=act,
+        update=update,
+        feedback="trajectory",
+        name="aggregate-po",
+        pad=with_zeros,
+        **fields,
     )
 
 
@@ -86,6 +94,7 @@ def init(problem: Problem, params: Any) -> AggregateState:
         starts=jnp.zeros(k, jnp.int32),
         baseline=jnp.zeros((H, k), jnp.float32),
         rate=jnp.asarray(params["learning_rate"]).astype(jnp.float32) * unit,
+        prior=jnp.full(k, 1 / (k + 1), jnp.float32),
     )
 
 
@@ -138,7 +147,7 @@ def update(state: AggregateState, policy: Array, feedback: TrajectoryFeedback) -
     moves = state.moves + here[..., None] * onward[:, None, None, :]
     starts = state.starts + level[0]
     seen = visits.astype(jnp.float32)[..., None]
-    transition = (moves.astype(jnp.float32) + 1 / (width + 1)) / (seen + 1)
+    transition = (moves.astype(jnp.float32) + state.prior[None, None, None]) / (seen + 1)
     begun = jnp.maximum(jnp.sum(starts), 1).astype(jnp.float32)
     visiting = occupancy(policy[:, 1:], transition, starts.astype(jnp.float32) / begun)
     step = estimate(policy[:, 1:], visiting, state.baseline, state.rate, feedback)

@@ -38,7 +38,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.learner import BlockForm, Blocks, Problem
+from jaxbandit.learner import BlockForm, Blocks, Problem, with_zeros
 from jaxbandit.learners.phases import MAX_PHASES, phases
 from jaxbandit.theory import LARGEST_THRESHOLD, thresholds
 from jaxbandit.types import Array
@@ -59,6 +59,8 @@ class ExpRefConstants(NamedTuple):
     """int32 [H, k+1, A]: the order of the actions (all 0 for ExpRef)."""
     forever: Array
     """int []: T + 1, more episodes than there are."""
+    last_stage: Array
+    """int32 []: H - 1, from which every phase goes down."""
 
 
 class ExpRefState(NamedTuple):
@@ -124,13 +126,16 @@ def constants(
         thresholds=theirs if np.isnan(p["threshold"]) else np.full((H, k + 1), p["threshold"]),
         uniform_share=np.float64(share),
         rank=rank,
+        last_stage=np.int32(H - 1),
     )
 
 
 def exploration(state: ExpRefState, constants: ExpRefConstants) -> jax.Array:
     """Lines 2-5: the exploration policy e, action probabilities [H, k+1, A] in the active sets."""
     real = constants.epsilons.dtype
-    spread = state.active.astype(real) / jnp.sum(state.active, axis=-1, keepdims=True).astype(real)
+    # At states that a padded MDP does not have nothing is active.
+    count = jnp.maximum(jnp.sum(state.active, axis=-1, keepdims=True), 1)
+    spread = state.active.astype(real) / count.astype(real)
     lowest = jnp.iinfo(jnp.int32).min
     top = jnp.argmax(jnp.where(state.active, constants.rank, lowest), axis=-1)
     maximal = jax.nn.one_hot(top, state.active.shape[-1], dtype=real)
@@ -184,7 +189,7 @@ def absorb(
     played = state.played + jnp.sum(episodes).astype(state.played.dtype)
     slack = constants.thresholds[state.stage] * constants.epsilons[state.phase]
     state = refine(state._replace(played=played), phi, tried, slack)
-    return end_phase(state, state.stage - 1, jnp.int32(state.active.shape[0] - 1))
+    return end_phase(state, state.stage - 1, constants.last_stage)
 
 
 def refine(state: ExpRefState, phi: Array, tried: Array, slack: Array) -> ExpRefState:
@@ -231,4 +236,5 @@ def block_form(ordered: bool) -> BlockForm:
         absorb=absorb,
         report=report,
         constants=partial(constants, ordered),
+        pad=with_zeros,
     )

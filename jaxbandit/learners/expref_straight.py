@@ -23,8 +23,8 @@ from jaxbandit.learners.phases import MAX_PHASES
 from jaxbandit.types import Array
 
 KEPT, BEST, COMMITTED = 63, 64, 128
-"""Of a byte: the phase in which the action was dropped (`KEPT`: it was not), and whether alpha-hat of this phase and of the
-last complete one have it."""
+"""Of a byte: 1 + the phase in which the action was dropped (`KEPT`: it was not; 0: it never was active, at a state that a
+padded MDP does not have), and whether alpha-hat of this phase and of the last complete one have it."""
 
 
 class StraightState(NamedTuple):
@@ -54,7 +54,7 @@ def enter(state: AdapterState, keys: Array, constants: ExpRefConstants) -> Strai
     A = inner.active.shape[2]
     actions = jnp.arange(A, dtype=jnp.int32).reshape(1, 1, A, *[1] * inner.phase.ndim)
     # Which of the earlier phases dropped an action is not asked again: `before` has the numbers.
-    dropped = jnp.where(inner.refined, KEPT, jnp.where(inner.active, over(inner.phase, 3), 0))
+    dropped = jnp.where(inner.refined, KEPT, jnp.where(inner.active, over(inner.phase + 1, 3), 0))
     marks = dropped + BEST * (actions == inner.best[:, :, None]).astype(jnp.int32)
     marks = marks + COMMITTED * (actions == inner.committed[:, :, None]).astype(jnp.int32)
     lane = Lane(
@@ -86,10 +86,10 @@ def leave(state: StraightState, constants: ExpRefConstants) -> AdapterState:
     marks = state.marks.astype(jnp.int32)
     dropped = marks & KEPT
     phases = jnp.arange(MAX_PHASES, dtype=jnp.int32).reshape(MAX_PHASES, *[1] * marks.ndim)
-    sizes = jnp.sum(dropped[None] > phases, axis=3, dtype=jnp.int32)
+    sizes = jnp.sum(dropped[None] > phases + 1, axis=3, dtype=jnp.int32)
     complete, known = (phases[:, :, :, 0] < over(x, 3) for x in (lane.phase, state.phases_before))
     inner = ExpRefState(
-        active=dropped >= over(lane.phase, 3),
+        active=dropped > over(lane.phase, 3),
         refined=dropped == KEPT,
         best=_place_of(marks & BEST),
         committed=_place_of(marks & COMMITTED),
@@ -117,8 +117,8 @@ def act(state: StraightState, keys: Array, constants: ExpRefConstants) -> Array:
     lanes = [1] * lane.arm.ndim
     real = constants.epsilons.dtype
     marks = [state.marks[:, :, a].astype(jnp.int32) for a in range(A)]
-    active = [(mark & KEPT) >= over(lane.phase, 2) for mark in marks]
-    count = reduce(jnp.add, [x.astype(real) for x in active])
+    active = [(mark & KEPT) > over(lane.phase, 2) for mark in marks]
+    count = jnp.maximum(reduce(jnp.add, [x.astype(real) for x in active]), 1)
     top, highest = jnp.zeros_like(marks[0]), jnp.full_like(marks[0], jnp.iinfo(jnp.int32).min)
     for a in range(A):
         higher = active[a] & (constants.rank[:, :, a] > highest)
@@ -152,7 +152,7 @@ def update(
 ) -> StraightState:
     """One more episode of the arm; then the next arm, or `expref.absorb` and the next block, where they are due."""
     del policy
-    H, levels, A = state.marks.shape[:3]
+    _, levels, A = state.marks.shape[:3]
     arms = [(levels - 1 - b // A, b % A) for b in range((levels - 1) * A)]
     lane = _lane(state)
     ahead = _ahead(state, lane, constants)
@@ -186,7 +186,9 @@ def update(
     phase = lane.phase + last.astype(jnp.int32)
     rows = jnp.arange(MAX_PHASES, dtype=jnp.int32).reshape(MAX_PHASES, *[1] * last.ndim)
     # `expref.next_block`; with one stage alone it is the one whose sets were refined now.
-    onward = [(x & KEPT) >= ahead.phase for x in ahead.marks] if H > 1 else kept
+    alone = constants.last_stage == 0
+    onward = [(x & KEPT) > ahead.phase for x in ahead.marks]
+    onward = [jnp.where(alone, x, y) for x, y in zip(kept, onward, strict=True)]
     only = [jnp.full_like(block, b == 0) for b in range(len(arms))]
     onward = [jnp.where(ahead.finished, x, y) for x, y in zip(only, onward, strict=True)]
     length = jnp.where(block, ahead.length, lane.length)
@@ -228,9 +230,9 @@ class Ahead(NamedTuple):
 
 
 def _ahead(state: StraightState, lane: Lane, constants: ExpRefConstants) -> Ahead:
-    H, levels, A = state.marks.shape[:3]
+    _, levels, A = state.marks.shape[:3]
     last = lane.stage == 0
-    stage = jnp.where(last, H - 1, lane.stage - 1)
+    stage = jnp.where(last, constants.last_stage, lane.stage - 1)
     phase = lane.phase + last.astype(jnp.int32)
     epsilon = at(constants.epsilons, lane.phase)
     finished = _is_finished(phase, constants)
@@ -263,7 +265,9 @@ def _marked(
     action = jnp.arange(A, dtype=jnp.int32).reshape(1, 1, A, *lanes)
     chosen = jnp.stack([jnp.zeros_like(lane.arm), *best[::-1]])[None, :, None] == action
     here = over(block, 3) & (stage == over(lane.stage, 3))
-    dropped = jnp.where(here & ~stays & ((marks & KEPT) == KEPT), over(lane.phase, 3), marks & KEPT)
+    dropped = jnp.where(
+        here & ~stays & ((marks & KEPT) == KEPT), over(lane.phase + 1, 3), marks & KEPT
+    )
     flag = jnp.where(here, BEST * chosen.astype(jnp.int32), marks & BEST)
     committed = jnp.where(over(last, 3), 2 * flag, marks & COMMITTED)
     return (dropped | flag | committed).astype(jnp.uint8)

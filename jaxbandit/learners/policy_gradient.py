@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learner import Learner, Problem
+from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.parameters import check_gradient
 from jaxbandit.types import Array
 from jaxbandit.xla.threefry import table_words, unit_float32
@@ -55,6 +55,8 @@ class PolicyGradientConstants(NamedTuple):
     """float32 []: the learning rate, if it is a number."""
     decay: Array
     """float32 []: ``baseline_decay``."""
+    there: Array
+    """float32 [H, k]: 1 at every state; 0 at those that a padded MDP does not have, where nothing is learned."""
 
 
 def policy_gradient(
@@ -104,6 +106,8 @@ def policy_gradient(
         name="policy-gradient",
         constants=constants,
         check=check_gradient,
+        # An optimizer may look at all entries at once, and so at those that were added.
+        pad=with_zeros if optimizer is None else None,
     )
 
 
@@ -113,9 +117,11 @@ def _is_transformation(value: Any) -> bool:
 
 def constants(problem: Problem, params: Any) -> PolicyGradientConstants:
     """The learning rate and the baseline's decay."""
-    del problem
-    rate = params.get("learning_rate", 1.0)
-    return PolicyGradientConstants(np.float32(rate), np.float32(params["baseline_decay"]))
+    return PolicyGradientConstants(
+        rate=np.float32(params.get("learning_rate", 1.0)),
+        decay=np.float32(params["baseline_decay"]),
+        there=np.ones((problem.horizon, problem.width), np.float32),
+    )
 
 
 def act(state: PolicyGradientState, key: Array, constants: PolicyGradientConstants) -> Array:
@@ -158,7 +164,7 @@ def _functions(
         total = feedback.total.astype(jnp.float32)
         played = jax.nn.one_hot(policy[:, 1:], state.logits.shape[-1], dtype=jnp.float32)
         score = played - jax.nn.softmax(state.logits, axis=-1)
-        gradient = (total - state.baseline) * score
+        gradient = (total - state.baseline) * score * constants.there[:, :, None]
         with _default_promotion():
             if optimizer is not None:
                 step, memory = optimizer.update(-gradient, state.memory, state.logits)

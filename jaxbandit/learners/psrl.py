@@ -19,13 +19,14 @@ not exactly gamma.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxbandit.feedback import SemiBanditFeedback
-from jaxbandit.learner import Learner, Problem
+from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, plan
 from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
@@ -38,6 +39,10 @@ class PSRLState(NamedTuple):
     model: Model
     concentration: Array
     """float32 []: c."""
+    prior: Array
+    """float32 [k+1]: what every next level begins with, 1 / (k+1); 0 at levels that a padded MDP does not have."""
+    there: Array
+    """float32 [H, k]: 1 at every state; 0, and no reward, at those that a padded MDP does not have."""
 
 
 def psrl(concentration: float = 1.0) -> Learner:
@@ -51,12 +56,25 @@ def psrl(concentration: float = 1.0) -> Learner:
         'semi-bandit'
     """
     fields = scales(concentration=concentration)
-    return Learner(init=init, act=act, update=update, feedback="semi-bandit", name="psrl", **fields)
+    return Learner(
+        init=init,
+        act=act,
+        update=update,
+        feedback="semi-bandit",
+        name="psrl",
+        pad=with_zeros,
+        **fields,
+    )
 
 
 def init(problem: Problem, params: Any) -> PSRLState:
     """Nothing is known."""
-    return PSRLState(empty(problem), jnp.asarray(params["concentration"]).astype(jnp.float32))
+    return PSRLState(
+        model=empty(problem),
+        concentration=jnp.asarray(params["concentration"]).astype(jnp.float32),
+        prior=jnp.full(problem.width + 1, 1 / (problem.width + 1), jnp.float32),
+        there=jnp.ones((problem.horizon, problem.width), jnp.float32),
+    )
 
 
 def act(state: PSRLState, key: Array) -> Array:
@@ -74,22 +92,24 @@ def draw_model(state: PSRLState, key: Array) -> tuple[Array, Array]:
     """Mean rewards [H, k, A] and probabilities [H, k, A, k] of the levels 1..k, drawn from the
     posterior."""
     model, scale = state.model, state.concentration
-    width = model.visits.shape[1]
     seen = model.visits.astype(jnp.float32)
     moves = model.moves.astype(jnp.float32)
     gone = seen[..., None] - jnp.sum(moves, axis=-1, keepdims=True)
     reward = jnp.clip(model.reward, 0, seen)[..., None]
     shapes = jnp.concatenate(
         [
-            scale * jnp.concatenate([gone, moves], axis=-1) + 1 / (width + 1),
             scale * jnp.concatenate([reward, seen[..., None] - reward], axis=-1) + 0.5,
+            scale * jnp.concatenate([gone, moves], axis=-1) + state.prior[None, None, None],
         ],
         axis=-1,
     )
-    drawn = gamma(key, shapes)
-    levels, pays = drawn[..., : width + 1], drawn[..., width + 1 :]
-    transition = levels[..., 1:] / jnp.sum(levels, axis=-1, keepdims=True)
-    return pays[..., 0] / jnp.sum(pays, axis=-1), transition
+    # The levels come last: their places, and so their draws, do not depend on how many there are.
+    drawn = jnp.where(shapes > 0, gamma(key, shapes), 0)
+    pays, levels = drawn[..., :2], drawn[..., 2:]
+    # In order, so that levels without a chance add exactly nothing.
+    total = reduce(jnp.add, [levels[..., s] for s in range(levels.shape[-1])])
+    mean = pays[..., 0] / (pays[..., 0] + pays[..., 1])
+    return mean * state.there[:, :, None], levels[..., 1:] / total[..., None]
 
 
 def gamma(key: Array, shape: Array) -> Array:

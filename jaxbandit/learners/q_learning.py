@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
-from jaxbandit.learner import Learner, Problem
+from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.model import greedy
 from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
@@ -39,6 +39,8 @@ class QState(NamedTuple):
     """int32 [H, k, A]."""
     bonus: Array
     """float32 []: c sqrt(H L)."""
+    horizon: Array
+    """float32 []: H."""
 
     @property
     def optimistic_values(self) -> Array:
@@ -58,7 +60,13 @@ def q_learning(bonus_scale: float = 1.0) -> Learner:
     """
     fields = scales(bonus_scale=bonus_scale)
     return Learner(
-        init=init, act=act, update=update, feedback="semi-bandit", name="q-learning", **fields
+        init=init,
+        act=act,
+        update=update,
+        feedback="semi-bandit",
+        name="q-learning",
+        pad=with_zeros,
+        **fields,
     )
 
 
@@ -69,7 +77,12 @@ def init(problem: Problem, params: Any) -> QState:
     log_term = jnp.float32(np.log(np.prod(shape))) + 2 * jnp.log(episodes)
     scale = jnp.asarray(params["bonus_scale"]).astype(jnp.float32)
     bonus = scale * jnp.sqrt(problem.horizon * log_term)
-    return QState(jnp.ones(shape, jnp.float32), jnp.zeros(shape, jnp.int32), bonus)
+    return QState(
+        q=jnp.ones(shape, jnp.float32),
+        visits=jnp.zeros(shape, jnp.int32),
+        bonus=bonus,
+        horizon=jnp.float32(problem.horizon),
+    )
 
 
 def act(state: QState, key: Array) -> Array:
@@ -93,7 +106,7 @@ def update(state: QState, policy: Array, feedback: SemiBanditFeedback) -> QState
     values = jnp.concatenate([values[1:], jnp.zeros_like(values[:1])])
     onward = jax.nn.one_hot(feedback.next_levels - 1, width, dtype=jnp.float32) * values
     target = feedback.rewards.astype(jnp.float32) + jnp.max(onward, axis=-1)
-    alpha = (H + 1) / (H + n)
+    alpha = (state.horizon + 1) / (state.horizon + n)
     goal = target[:, None, None] + state.bonus / jnp.sqrt(n)
     return state._replace(
         q=jnp.where(here > 0, (1 - alpha) * state.q + alpha * goal, state.q), visits=visits

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learner import Learner, Problem
+from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.parameters import check_policy
 from jaxbandit.types import Array
 from jaxbandit.xla.threefry import table_words, unit_float32
@@ -31,6 +31,7 @@ def uniform() -> Learner:
         update=_ignore,
         name="uniform",
         constants=_action_counts,
+        pad=with_zeros,
     )
 
 
@@ -48,6 +49,7 @@ def oracle() -> Learner:
         name="oracle",
         needs=("optimal_policy",),
         constants=_optimal_policy,
+        pad=with_zeros,
     )
 
 

@@ -41,7 +41,7 @@ import numpy as np
 
 from jaxbandit.checks import choice, number
 from jaxbandit.feedback import SemiBanditFeedback
-from jaxbandit.learner import Learner, Problem
+from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.ucbvi_counts import counted, modelled, paid, read, visited, write
 from jaxbandit.learners.ucbvi_planning import one_below_the_other, planned
 from jaxbandit.learners.ucbvi_straight import straight_form
@@ -118,6 +118,7 @@ def ucbvi(
         constants=constants,
         check=check,
         straight=straight_form(UCBVIState, bonus == "bernstein"),
+        pad=None if bonus == "bernstein" else with_zeros,
     )
 
 

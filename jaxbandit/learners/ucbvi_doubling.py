@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
-from jaxbandit.learner import Learner, Problem
+from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, inverse, plan
 from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
@@ -37,6 +37,8 @@ class DoublingState(NamedTuple):
     """float32 []: c sqrt(L)."""
     plans: Array
     """int32 []: how often it has planned."""
+    hope: Array
+    """float32 [H, k]: the reward of actions never tried: 1, and 0 at states that a padded MDP does not have."""
 
 
 def ucbvi_doubling(bonus_scale: float = 1.0) -> Learner:
@@ -57,6 +59,7 @@ def ucbvi_doubling(bonus_scale: float = 1.0) -> Learner:
         act=act,
         update=update,
         report=report,
+        pad=with_zeros,
         **scales(bonus_scale=bonus_scale),
     )
 
@@ -68,7 +71,13 @@ def init(problem: Problem, params: Any) -> DoublingState:
     log_term = jnp.float32(np.log(5 * size)) + 2 * jnp.log(episodes)
     scale = jnp.asarray(params["bonus_scale"]).astype(jnp.float32)
     policy = jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
-    return DoublingState(empty(problem), policy, scale * jnp.sqrt(log_term), jnp.int32(0))
+    return DoublingState(
+        model=empty(problem),
+        policy=policy,
+        bonus=scale * jnp.sqrt(log_term),
+        plans=jnp.int32(0),
+        hope=jnp.ones((problem.horizon, problem.width), jnp.float32),
+    )
 
 
 def act(state: DoublingState, key: Array) -> Array:
@@ -77,11 +86,11 @@ def act(state: DoublingState, key: Array) -> Array:
     return state.policy
 
 
-def optimistic_q(model: Model, bonus: Array) -> Array:
+def optimistic_q(model: Model, bonus: Array, hope: Array) -> Array:
     """Q [H, k, A] of one lane."""
     weight = inverse(model)
-    unseen = (model.visits == 0).astype(jnp.float32)
-    reward = model.reward * weight + bonus * jnp.sqrt(weight) + unseen
+    known = model.reward * weight + bonus * jnp.sqrt(weight)
+    reward = jnp.where(model.visits > 0, known, hope[:, :, None])
     return plan(reward, model.moves.astype(jnp.float32) * weight[..., None])
 
 
@@ -103,7 +112,7 @@ def update(state: DoublingState, policy: Array, feedback: SemiBanditFeedback) ->
 
 
 def _replan(state: DoublingState, due: Array) -> DoublingState:
-    policy = greedy(optimistic_q(state.model, state.bonus))
+    policy = greedy(optimistic_q(state.model, state.bonus, state.hope))
     return state._replace(
         policy=jnp.where(due, policy, state.policy), plans=state.plans + due.astype(jnp.int32)
     )

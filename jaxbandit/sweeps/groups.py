@@ -1,7 +1,7 @@
 """What of a sweep runs together: groups of learners and instances, the devices, and how many tiles at once.
 
 A group is what one compiled program can run: one learner with any values of its parameters, on one
-engine, on instances whose tables have one size.
+engine, on instances whose tables have one size, or get one by padding.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit.engines import table_sizes
+from jaxbandit.engines import program_sizes, table_sizes
+from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP, validate
 from jaxbandit.sweeps.families import shape_of
 from jaxbandit.sweeps.loop import Settings, make_tile_runner
+from jaxbandit.sweeps.padding import in_words
 from jaxbandit.sweeps.parameters import LearnerGrid
 from jaxbandit.sweeps.tiles import Demand, Group, format_bytes
-from jaxbandit.xla.platforms import memory_of
+from jaxbandit.xla.platforms import memory_of, platform_of
 
 ENGINES = ("auto", "episodes", "blocks")
 IN_FLIGHT = 2
@@ -33,7 +35,7 @@ def make_groups(
     """Programs x shapes of instances, with the engine of each and an estimate of its memory."""
     if engine not in ENGINES:
         raise ValueError(f"engine: {engine!r}; accepted: {', '.join(ENGINES)}")
-    shapes = _by_shape(mdps)
+    _check(mdps)
     programs: dict[Any, dict[str, LearnerGrid]] = {}
     for name, grid in grids.items():
         learner = grid.learner
@@ -42,56 +44,72 @@ def make_groups(
                 f"engine: 'blocks' for learners[{name!r}] ({learner.name}), which has no block form; "
                 "accepted: 'auto' or 'episodes'"
             )
-        _check_order(name, grid, shapes)
+        _check_order(name, grid, mdps)
         chosen = (
             engine if engine != "auto" else ("episodes" if learner.blocks is None else "blocks")
         )
         leaves = [(key, np.shape(values)[1:]) for key, values in sorted(learner.params.items())]
         programs.setdefault((chosen, learner.rules, tuple(leaves)), {})[name] = grid
+    padding = settings.pad and bool(platform_of(settings.devices[0]).ladder)
+    words = in_words if padding else lambda *_: ""
     return [
-        Group(same, chosen, alike, partial(_ask, settings))
+        Group(
+            grids=same,
+            engine=chosen,
+            instances=alike,
+            ask=partial(_ask, settings),
+            room=room,
+            words=words,
+        )
         for (chosen, *_), same in programs.items()
-        for members in shapes
-        for alike in _by_size(chosen, members)
+        for room, alike in _by_program(chosen, next(iter(same.values())).learner, mdps, settings)
     ]
 
 
-def _by_shape(mdps: Mapping[str, MDP]) -> list[dict[str, MDP]]:
-    """Valid instances, those of one shape together."""
-    shapes: dict[Any, dict[str, MDP]] = {}
+def _check(mdps: Mapping[str, MDP]) -> None:
+    """An error that names the instance that is none."""
     for name, mdp in mdps.items():
         try:
             validate(mdp)
         except ValueError as error:
             raise ValueError(f"instances[{name!r}]: {error}") from error
-        shapes.setdefault(shape_of(mdp), {})[name] = mdp
-    return list(shapes.values())
 
 
-def _check_order(name: str, grid: LearnerGrid, shapes: list[dict[str, MDP]]) -> None:
+def _check_order(name: str, grid: LearnerGrid, mdps: Mapping[str, MDP]) -> None:
     """An error if the learner needs an order of actions that some instance does not have."""
-    for members in shapes:
-        first = next(iter(members))
-        if "rank" in grid.learner.needs and members[first].rank is None:
+    for instance, mdp in mdps.items():
+        if "rank" in grid.learner.needs and mdp.rank is None:
             raise ValueError(
-                f"instances[{first!r}] has no order of actions (rank), which learners[{name!r}] "
+                f"instances[{instance!r}] has no order of actions (rank), which learners[{name!r}] "
                 f"({grid.learner.name}) needs; "
                 "accepted: ordered instances, such as prophet, posted-pricing and knapsack"
             )
 
 
-def _by_size(engine: str, instances: dict[str, MDP]) -> list[dict[str, MDP]]:
-    """Instances of one shape, apart where the engine's tables of them differ in size."""
+def _by_program(
+    engine: str, learner: Learner, mdps: Mapping[str, MDP], settings: Settings
+) -> list[tuple[tuple[int, int] | None, dict[str, MDP]]]:
+    """The instances that one program runs, and H and k of that program if they are padded.
+
+    They have one shape, or one after padding, and the engine's tables of them one size.
+    """
+    platform = platform_of(settings.devices[0])
     found: dict[Any, dict[str, MDP]] = {}
-    for name, mdp in instances.items():
-        found.setdefault(table_sizes(engine, mdp), {})[name] = mdp
-    return list(found.values())
+    for name, mdp in mdps.items():
+        room = program_sizes(engine, learner, mdp, platform) if settings.pad else None
+        shape = shape_of(mdp) if room is None else (*room, *shape_of(mdp)[2:])
+        found.setdefault((room, shape, table_sizes(engine, mdp)), {})[name] = mdp
+    return [(room, alike) for (room, *_), alike in found.items()]
 
 
 def _ask(settings: Settings, group: Group) -> Demand:
     """What the engine says of one lane of a group."""
     runner = make_tile_runner(settings, group, [(*group.cells[0], 0)])
-    return Demand(runner.width, runner.bytes_per_lane + 16 * len(settings.points))
+    return Demand(
+        width=runner.width,
+        bytes_per_lane=runner.bytes_per_lane + 16 * len(settings.points),
+        moved_per_lane=runner.moved_per_lane,
+    )
 
 
 def most_workers(

@@ -46,6 +46,8 @@ class Settings:
     workers: int
     checkpoint_seconds: float
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    pad: bool = True
+    """Whether instances are padded where the kind of device wants it."""
 
 
 def lane_keys(seed: int, lanes: Sequence[Lane]) -> jax.Array:
@@ -61,8 +63,14 @@ def make_tile_runner(
     settings: Settings, group: Group, lanes: Sequence[Lane], device: Any = None
 ) -> Any:
     """The engine's runner for some lanes of a group, each a group of its own with one seed."""
-    from jaxbandit.engines import make_runner
+    from jaxbandit.engines import grown, make_runner
 
+    mdps = [group.instances[instance] for _, instance, _, _ in lanes]
+    own = None if group.room is None else [(mdp.horizon, mdp.width) for mdp in mdps]
+    if group.room is not None:
+        room = group.room
+        known = {name: grown(group.instances[name], room) for _, name, _, _ in lanes}
+        mdps = [known[instance] for _, instance, _, _ in lanes]
     settled = [(group.grids[learner].learner.params, number) for learner, _, number, _ in lanes]
     params = {
         name: np.stack([np.asarray(of[name])[number] for of, number in settled])
@@ -71,13 +79,14 @@ def make_tile_runner(
     return make_runner(
         group.engine,
         group.learner._replace(params=params),
-        stack([group.instances[instance] for _, instance, _, _ in lanes]),
+        stack(mdps),
         lane_keys(settings.seed, lanes)[:, None],
         settings.num_episodes,
         settings.points,
         chunk_size=settings.chunk_size,
         devices=[device or settings.devices[0]],
         metrics=settings.metrics,
+        own=own,
     )
 
 

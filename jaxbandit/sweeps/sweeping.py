@@ -69,6 +69,7 @@ class SweepOptions(TypedDict, total=False):
     metrics: Mapping[str, Metric] | None
     on_chunk: Callable[[Progress], None] | None
     shard: tuple[int, int] | None
+    pad: bool
 
 
 Learners = Mapping[str, Learner | LearnerGrid]
@@ -119,6 +120,7 @@ def sweep(
     metrics: Mapping[str, Metric] | None = None,
     on_chunk: Callable[[Progress], None] | None = None,
     shard: tuple[int, int] | None = None,
+    pad: bool = True,
     dry_run: bool = False,
 ) -> xarray.Dataset | Plan:
     """Runs every learner on every instance with every seed and returns the labelled results.
@@ -154,6 +156,8 @@ def sweep(
             see `jb.hooks`.
         shard: (i, n) runs only the i-th of n parts of the seeds, for machines that do not see each other; `merge` puts
             the results together.
+        pad: False runs every H and k in a program of its own; True, on a GPU, several of them in one where the learner
+            allows it (``print`` of the `Plan` says what that saves). No number depends on it but in the last digits.
         dry_run: True runs nothing and returns the `Plan` (checkpoint not looked at), whose text
             lists shapes, lanes, tiles, bytes and compilations.
 
@@ -203,13 +207,14 @@ def sweep(
         workers=workers,
         checkpoint_seconds=checkpoint_seconds,
         metrics=measured,
+        pad=checks.choice("pad", pad, (False, True)),
     )
     groups = make_groups(grids, mdps, engine, settings)
     settings = dataclasses.replace(
         settings, workers=most_workers(groups, settings, max_lanes, max_bytes)
     )
     config = identity(grids, mdps, groups, settings, record)
-    bits, programs = bits_of(settings.devices[0]), programs_of(grids)
+    bits, programs = bits_of(settings.devices[0], settings.pad), programs_of(grids)
 
     store = None
     if checkpoint is not None and not dry_run:

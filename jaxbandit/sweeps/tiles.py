@@ -32,6 +32,8 @@ class Demand:
     width: int
     """Lanes of a tile."""
     bytes_per_lane: int
+    moved_per_lane: int = 0
+    """Bytes that a step moves, about."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class Group:
     instances: Mapping[str, MDP]
     ask: Callable[[Group], Demand]
     """Asks the engine; only called when it is needed."""
+    room: tuple[int, int] | None = None
+    """H and k in which all of them run, if they are padded; else their own."""
+    words: Callable[[Group, list[Lane]], str] = lambda *_: ""
+    """What the plan says of the group with these lanes."""
 
     @cached_property
     def demand(self) -> Demand:
@@ -66,20 +72,27 @@ class Group:
 
     @property
     def title(self) -> str:
-        """What it is called while it compiles: what the names of its learners begin with, and sizes."""
+        """What it is called while it compiles."""
+        H, k, _, _ = self.sizes
+        padded = "" if self.room is None else ", padded"
+        return f"{self.name}, H={H} k={k}{padded}"
+
+    @property
+    def name(self) -> str:
+        """What the names of its learners begin with."""
         first, *others = self.grids
         words = first.split()
         while words and any(not name.startswith(" ".join(words)) for name in others):
             words.pop()
         many = f"{first} and {len(others)} more"
-        H, k, _, _ = self.sizes
-        return f"{' '.join(words) or many}, H={H} k={k}"
+        return " ".join(words) or many
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """H, k, A, M."""
+        """H, k, A, M of its program."""
         mdp = next(iter(self.instances.values()))
-        return mdp.horizon, mdp.width, mdp.num_actions, mdp.num_outcomes
+        H, k = self.room or (mdp.horizon, mdp.width)
+        return H, k, mdp.num_actions, mdp.num_outcomes
 
 
 @dataclass(frozen=True)
@@ -149,6 +162,11 @@ class Plan:
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
         ]
+        said = []
+        for index, group in enumerate(self.groups):
+            lanes = [lane for tile in self.tiles if tile.group == index for lane in tile.lanes]
+            said.append(group.words(group, lanes))
+        lines += [line for line in dict.fromkeys(said) if line]
         limit = ""
         if self.device_bytes is not None:
             limit = f", on devices of {format_bytes(self.device_bytes)} each"

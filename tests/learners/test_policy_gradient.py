@@ -19,7 +19,9 @@ PROBLEM = Problem(2, 1, 3, 100.0)
 
 def fed(learner, state, policy, total, params=None):
     given = (
-        PolicyGradientConstants(params.get("learning_rate"), params["baseline_decay"])
+        PolicyGradientConstants(
+            params.get("learning_rate"), params["baseline_decay"], jnp.ones((2, 1), jnp.float32)
+        )
         if params
         else learner.constants(PROBLEM, learner.params)
     )

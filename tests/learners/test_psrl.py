@@ -37,7 +37,7 @@ def test_posterior_by_hand():
     count = 20_000
     keys = jax.random.split(jax.random.key(1), count)
     for scale in (1.0, 3.0):
-        state = PSRLState(model, jnp.float32(scale))
+        state = PSRLState(model, jnp.float32(scale), jnp.full(2, 0.5), jnp.ones((1, 1)))
         reward, onward = jax.jit(jax.vmap(lambda key, s=state: draw_model(s, key)))(keys)
         laws = (
             (reward, stats.beta(0.5 + 4 * scale, 0.5 + 6 * scale)),

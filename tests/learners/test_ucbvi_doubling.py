@@ -35,7 +35,7 @@ def test_values_are_those_of_ucbvi_and_plans_come_when_a_count_doubles():
             counts[i, level, a] += 1
             n = counts[i, level, a]
             doubled |= int(level) > 0 and bin(n).count("1") == 1
-        q = optimistic_q(state.model, state.bonus)
+        q = optimistic_q(state.model, state.bonus, state.hope)
         np.testing.assert_allclose(jnp.max(q, axis=-1), twin.values[:, :-1].T, atol=2e-6)
         expected = np.asarray(q).argmax(-1) if doubled else policy[:, 1:]
         np.testing.assert_array_equal(state.policy[:, 1:], expected)

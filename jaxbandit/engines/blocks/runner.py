@@ -38,6 +38,8 @@ class BlockRunner(Runner):
             raise ValueError(
                 f"engine: 'blocks'; learner {self.name!r} has no block form and runs on the 'episodes' engine"
             )
+        if self.padded:
+            raise ValueError("own: given; accepted on the block engine: None (it pads no MDP)")
         if not 1 <= self.num_episodes <= 2**53:
             raise ValueError(
                 f"num_episodes: {self.num_episodes}; accepted on the block engine: 1..2^53"

@@ -16,6 +16,7 @@ from jaxbandit.engines.episodes.policies import explain
 from jaxbandit.engines.episodes.sums import device_sums, host_sums, padded, take_rows
 from jaxbandit.engines.episodes.world import MOST_OUTCOMES, make_episode_world
 from jaxbandit.engines.measuring import blank
+from jaxbandit.engines.padding import cut_policies
 from jaxbandit.engines.runner import Carry, Runner, TileArrays, one_hot_actions
 from jaxbandit.xla.compat import x64
 
@@ -42,6 +43,8 @@ class EpisodeRunner(Runner):
                 f"at most {MOST_OUTCOMES}"
             )
         self.all_sizes = loop.Sizes(*self.sizes, outcomes)
+        if self.padded and self.rules.pad is None:
+            raise ValueError(f"own: learner {self.name!r} cannot be padded; accepted: None")
         self._lanes: dict[int, loop.Lanes] = {}
 
     @cached_property
@@ -57,11 +60,22 @@ class EpisodeRunner(Runner):
         """Estimate: the MDP's tables, the learner's state twice, regrets of a call, words and policies of a stretch."""
         H, k, A = self.sizes
         M = self.mdps.num_outcomes
-        size = self.learner_bytes(self.rules)
         tables = 4 * H * (k + 1) * A * (3 * M + k + 1)
         return (
-            tables + 3 * size + 16 * self.platform.chunk + loop.STRETCH * H * (8 + 4 * (k + 1) * A)
+            tables
+            + 3 * self._size
+            + 16 * self.platform.chunk
+            + loop.STRETCH * H * (8 + 4 * (k + 1) * A)
         )
+
+    @property
+    def moved_per_lane(self) -> int:
+        """Estimate: what the learner has is read and written about twice, as `bench --gpu-launches` counts for UCB-VI."""
+        return 4 * self._size
+
+    @cached_property
+    def _size(self) -> int:
+        return self.learner_bytes(self.rules)
 
     def _beginnings(self, tile: TileArrays) -> tuple[Any, Any]:
         constants, state = to_32_bits(self.name, self.beginnings(tile, self.rules))
@@ -76,7 +90,8 @@ class EpisodeRunner(Runner):
         if id(tile) not in self._lanes:
             constants, _ = self._beginnings(tile)
             keys = (tile.keys[:, 0], tile.keys[:, 1])
-            found = loop.Lanes(make_episode_world(tile.mdps), keys, constants)
+            world = make_episode_world(tile.mdps, tile.own if self.padded else None)
+            found = loop.Lanes(world, keys, constants)
             with x64(False):
                 self._lanes[id(tile)] = jax.device_put(found, tile.device)
         return self._lanes[id(tile)]
@@ -84,7 +99,7 @@ class EpisodeRunner(Runner):
     def start_tile(self, tile: TileArrays) -> Carry:
         """The carry before the first episode."""
         _, state = self._beginnings(tile)
-        self.check_reports(self.rules.report, state, self.axis)
+        self.check_reports(self.rules.report, state)
         # A wrong first policy is told before anything runs.
         _, _, policy, gap = self._play(tile, state, 0, 0)
         self._refuse(tile, policy, gap, 1)
@@ -188,7 +203,10 @@ class EpisodeRunner(Runner):
         """What is no policy has the regret nan: it stops the run."""
         lanes = np.isnan(gap[: tile.used])
         if lanes.any():
-            raise explain(self.name, first_axis(policy)[np.argmax(lanes)], self.sizes[2], episode)
+            lane = int(np.argmax(lanes))
+            H, k = tile.own[lane]
+            own = first_axis(policy)[lane, :H, : k + 1]
+            raise explain(self.name, own, self.sizes[2], episode)
 
     def _blame(self, tile: TileArrays, carry: Carry, regrets: np.ndarray) -> None:
         """Raises what is wrong with the first episode of a call whose regret is nan."""
@@ -218,7 +236,7 @@ class EpisodeRunner(Runner):
             **carry["metrics"],
             "regret": carry["curve"],
             "final_gap": gap,
-            "final_policy": actions.astype(np.float64),
+            "final_policy": cut_policies(actions, tile.own),
         }
         with x64(False):
             return found | self.reports(tile, self.rules.report, carry["state"], self.axis)

@@ -10,7 +10,7 @@ import pytest
 from lanes_by_hand import stack
 
 import jaxbandit as jb
-from jaxbandit.engines import make_runner
+from jaxbandit.engines import grown, make_runner
 from jaxbandit.engines.runner import Runner
 from jaxbandit.errors import LearnerError
 from jaxbandit.testing.lanes import run_lanes
@@ -67,13 +67,15 @@ def test_the_choices_of_a_gpu_give_the_same_numbers(name, small_gpu):
             np.testing.assert_array_equal(other, one)
 
 
-def lowered(name, platform, monkeypatch):
+def lowered(name, platform, monkeypatch, padded=False):
     """The StableHLO of the loop over episodes, for CUDA."""
-    learner = made(name)
+    learner, mdp, own = made(name), instance(name), None
+    if padded:
+        mdp, own = grown(mdp, (5, 4)), [(mdp.horizon, mdp.width)]
     learner = learner._replace(params={n: np.asarray(v)[None] for n, v in learner.params.items()})
     keys = jax.random.split(jax.random.key(0), (1, 8))
     runner = make_runner(
-        "episodes", learner, stack(instance(name)), keys, 96, np.asarray([96]), platform="gpu"
+        "episodes", learner, stack(mdp), keys, 96, np.asarray([96]), platform="gpu", own=own
     )
     execute = Runner.execute
 
@@ -155,6 +157,13 @@ def test_what_an_episode_has_is_found():
     bodies = [inside(body, functions) for body in loop_bodies(inside(functions["main"], functions))]
     assert max(operations(body, "case", "if") for body in bodies) == 1
     assert sorted(operations(body, "while") for body in bodies) == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["ucbvi", "expref", "policy-gradient"])
+def test_an_episode_of_padded_mdps_has_no_branch_and_no_loop(name, small_gpu, monkeypatch):
+    text = lowered(name, small_gpu, monkeypatch, padded=True)
+    assert operations(text, "case") + operations(text, "if") == 0
+    assert operations(text, "while") == 2
 
 
 def test_sums_on_the_device_are_those_of_the_host_bit_for_bit(small_gpu, monkeypatch):

@@ -70,8 +70,8 @@ class EpisodeRunner(Runner):
 
     @property
     def moved_per_lane(self) -> int:
-        """Estimate: what the learner has is read and written about twice, as `bench --gpu-launches` counts for UCB-VI."""
-        return 4 * self._size
+        """Estimate: about as much as the learner has, as `bench --gpu-launches` counts for UCB-VI."""
+        return self._size
 
     @cached_property
     def _size(self) -> int:

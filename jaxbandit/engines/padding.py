@@ -39,7 +39,7 @@ def room_for(learner: Learner, mdp: MDP, platform: Platform) -> Own | None:
         >>> room_for(ucbvi, mdp, GPU), room_for(ucbvi, mdp, CPU)
         ((20, 4), None)
     """
-    if learner.pad is None or num_segments(learner.feedback) is not None:
+    if learner.rules.pad is None or num_segments(learner.feedback) is not None:
         return None  # segments are cut out of H stages
     return platform.room(mdp.horizon, mdp.width)
 

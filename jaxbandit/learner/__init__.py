@@ -23,7 +23,14 @@ May import: feedback, `xla`.
 
 from jaxbandit.learner.checks import COORDINATES, NEEDS, RESERVED, check_contract, check_report
 from jaxbandit.learner.constants import make_constants
-from jaxbandit.learner.forms import BlockForm, Learner, StraightForm, normalised, with_zeros
+from jaxbandit.learner.forms import (
+    BlockForm,
+    Learner,
+    StraightForm,
+    bound,
+    normalised,
+    with_zeros,
+)
 from jaxbandit.learner.protocols import Blocks, Problem
 
 __all__ = [
@@ -35,6 +42,7 @@ __all__ = [
     "Learner",
     "Problem",
     "StraightForm",
+    "bound",
     "check_contract",
     "check_report",
     "make_constants",

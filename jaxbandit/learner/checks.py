@@ -76,6 +76,9 @@ def check_contract(learner: Learner) -> Learner:
         if not isinstance(learner.blocks, BlockForm):
             refuse("blocks", learner.blocks, "a BlockForm, or None")
         _check_functions(learner.blocks, ("init", "next_block", "absorb"), refuse)
+        if learner.replaced:
+            what = f"of other functions than its {' and '.join(learner.replaced)}"
+            refuse("blocks", what, "None, or the block form of the new functions and of=None")
     return learner
 
 

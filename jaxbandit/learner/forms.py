@@ -72,6 +72,10 @@ class StraightForm(NamedTuple):
     in ``enter`` what would be a branch in ``act``. Python numbers, on the host. None: calls end where they please."""
 
 
+FUNCTIONS = ("init", "act", "update", "constants")
+"""What a learner's other forms stand for."""
+
+
 class Learner(NamedTuple):
     """A learner: three pure functions, the feedback they need, and the hyper-parameters.
 
@@ -151,12 +155,27 @@ class Learner(NamedTuple):
     that a GPU runs several sizes at once; `with_zeros` where zeros will do. Then stages beyond H
     are spent at level 0 with rewards of 0, levels beyond k are never visited, and neither may
     change what is played at the MDP's own states. None: it runs in the MDP's own sizes only."""
+    of: tuple[Any, ...] | None = None
+    """The functions that ``blocks``, ``renewed``, ``straight`` and ``pad`` were written for, see `bound`."""
 
     @property
     def rules(self) -> Learner:
         """The program alone, without parameters and what is said of them: hashable, and equal for
-        all parameter values."""
-        return self._replace(params=(), check=None, caption=None)  # type: ignore[arg-type]
+        all parameter values.
+
+        What speaks for functions that have been replaced since (``learner._replace(act=...)``) is left out: it would
+        run, pad or spare the evaluation of a learner that is not there any more.
+        """
+        alone = self._replace(params=(), check=None, caption=None, of=None)  # type: ignore[arg-type]
+        return alone._replace(renewed=None, straight=None, pad=None) if self.replaced else alone
+
+    @property
+    def replaced(self) -> list[str]:
+        """The names of the functions that are others than those of ``of``."""
+        if self.of is None:
+            return []
+        pairs = zip(FUNCTIONS, self.of, strict=True)
+        return [name for name, function in pairs if getattr(self, name) is not function]
 
     def __repr__(self) -> str:
         """One line: name, feedback, and the parameters in a few words."""
@@ -193,6 +212,20 @@ def _listed(params: Mapping[str, Any]) -> str:
         elif np.isfinite(array):
             words.append(f"{name} {array.item():.6g}")
     return ", ".join(words)
+
+
+def bound(learner: Learner) -> Learner:
+    """The learner with a note of the functions that its other forms (block form, straight-line form, padding) stand for.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mine = jb.make_learner("ucbvi")._replace(act=lambda state, key, constants: state.policy)
+        >>> mine.replaced, mine.rules.straight
+        (['act'], None)
+    """
+    if learner.of is not None:
+        return learner
+    return learner._replace(of=tuple(getattr(learner, name) for name in FUNCTIONS))
 
 
 def with_zeros(state: Any, constants: Any) -> Any:

@@ -18,6 +18,7 @@ from jaxbandit.learner import (
     Blocks,
     Learner,
     Problem,
+    bound,
     check_contract,
     make_constants,
     normalised,
@@ -76,7 +77,7 @@ def from_blocks(
     made = _adapter(form)._replace(
         params=params, name=name, needs=needs, check=check, caption=caption
     )
-    return check_contract(made)
+    return bound(check_contract(made))
 
 
 @cache

@@ -91,6 +91,7 @@ def _counted(learner: Learner, traces: list[None]) -> Learner:
 
     blocks = learner.blocks
     return learner._replace(
+        of=None,  # update and absorb still belong together
         update=noting(learner.update),
         blocks=None if blocks is None else blocks._replace(absorb=noting(blocks.absorb)),
     )

@@ -118,7 +118,7 @@ def test_a_wrong_learner_is_blamed_with_its_own_stage_and_level(randomised):
         return act
 
     def made(stage, level):
-        return ucbvi._replace(act=wrong_at(stage, level), name="careless", straight=None)
+        return ucbvi._replace(act=wrong_at(stage, level), name="careless", straight=None, of=None)
 
     run(made(3, 1), ((3, 2),), True)
     run(made(1, 3), ((3, 2),), True)

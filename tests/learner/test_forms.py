@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.xla.platforms import use
 
+TINY = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
 LINES = {
     "Learner('expref', bandit)": ("expref", {}),
     "Learner('expref', bandit, preset practical)": ("expref", {"preset": "practical"}),
@@ -100,3 +102,43 @@ def test_other_parameter_values_are_equal_rules():
     assert hash(one.rules) == hash(two.rules)
     assert one.rules.params == ()
     assert np.isnan(one.params["threshold"])
+
+
+def test_other_forms_do_not_speak_for_functions_that_were_replaced():
+    """A block form, a straight-line form, padding and spared evaluations belong to the functions they came with."""
+    ucbvi = jb.make_learner("ucbvi")
+    assert ucbvi.rules.straight is not None
+    assert ucbvi.rules.pad is not None
+    mine = ucbvi._replace(act=lambda state, key, constants: state.policy * 0)
+    assert mine.replaced == ["act"]
+    assert mine.rules.straight is None
+    assert mine.rules.pad is None
+    again = mine._replace(of=None)  # whoever vouches for the forms says so
+    assert again.rules.straight is not None
+
+    expref = jb.make_learner("expref")
+    assert expref.rules.renewed is not None
+    other = expref._replace(update=lambda state, policy, feedback, constants: state)
+    with pytest.raises(ValueError, match=r"blocks: 'of other functions than its update'; accepted"):
+        jb.sweep({"mine": other}, {"I": TINY}, num_episodes=5, num_seeds=1, progress=False)
+    assert other._replace(blocks=None).rules.renewed is None
+
+
+def test_a_replaced_function_is_what_a_gpu_runs():
+    ucbvi = jb.make_learner("ucbvi")
+
+    def act(state, key, constants):
+        return jnp.full_like(ucbvi.act(state, key, constants), 2)
+
+    worst = ucbvi._replace(act=act, name="stubborn")
+    alone = jb.make_learner("fixed", policy=np.full((3, 2), 2))
+    with use("gpu"):
+        found = jb.sweep(
+            {"mine": worst, "fixed": alone},
+            {"I": TINY},
+            num_episodes=40,
+            num_seeds=2,
+            progress=False,
+        )
+    regret = found["regret"].isel(episode=-1)
+    np.testing.assert_allclose(regret.sel(learner="mine"), regret.sel(learner="fixed"), rtol=1e-6)

@@ -92,13 +92,17 @@ def lowered(name, platform, monkeypatch, padded=False):
     return str(seen.value)
 
 
+NAME = r'[\w.]+|"[^"]+"'
+"""How the text of a program names a function."""
+
+
 class LoweredError(Exception):
     """Carries a program's text out of a runner."""
 
 
 def called(text):
     """The functions of a program, by name."""
-    pieces = re.split(r"func\.func \w+ @([\w.]+)", text)
+    pieces = re.split(rf"func\.func \w+ @({NAME})", text)
     return dict(zip(pieces[1::2], pieces[2::2], strict=True))
 
 
@@ -106,7 +110,7 @@ def inside(body, functions):
     """A piece of a program with the functions that it calls, and those that they call, each once."""
     found, waiting = {"": body}, [body]
     while waiting:
-        for name in re.findall(r"call @([\w.]+)", waiting.pop()):
+        for name in re.findall(rf"call @({NAME})", waiting.pop()):
             if name not in found:
                 found[name] = functions[name]
                 waiting.append(functions[name])

@@ -302,7 +302,7 @@ def next_draw(episodes: int) -> int:
 
     Example:
         >>> [next_draw(done) for done in (0, 1, 2, 3, 5, 1000)]
-        [1, 2, 3, 5, 7, 1102]
+        [1, 2, 3, 5, 7, 1108]
     """
     due = 1
     while due <= episodes:

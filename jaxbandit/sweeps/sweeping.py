@@ -230,7 +230,13 @@ def sweep(
     tiles, mine = assign(groups, held, seeds)
     if dry_run:
         memory = device_memory(settings.devices)
-        return Plan(tuple(groups), tuple(tiles), total, settings.workers, memory)
+        return Plan(
+            groups=tuple(groups),
+            tiles=tuple(tiles),
+            num_episodes=total,
+            workers=settings.workers,
+            memory=memory,
+        )
     known = [found for found in held.results if held.first_holder(found) == jax.process_index()]
     described = {
         **config,

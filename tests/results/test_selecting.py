@@ -136,7 +136,7 @@ def test_regret_in_its_own_unit(ds):
     dollars = jb.in_units(large)
     np.testing.assert_allclose(dollars["regret"].values, 2.0 * large["regret"].values)
     assert dollars["regret"].attrs == {"long_name": "cumulative regret", "units": "$"}
-    assert jb.plot_regret(dollars).axes.get_ylabel() == r"cumulative regret ($)"
+    assert jb.plot_regret(dollars).axes.get_ylabel() == r"cumulative regret (\$)"
     assert jb.plot_regret(large).axes.get_ylabel() == "cumulative regret"
     assert jb.in_units(dollars)["regret"].equals(dollars["regret"])  # it is done once
     with pytest.raises(ValueError, match="units '', '\\$'; accepted: instances with one unit"):

@@ -235,7 +235,7 @@ def sweep(
             tiles=tuple(tiles),
             num_episodes=total,
             workers=settings.workers,
-            memory=memory,
+            device_bytes=memory,
         )
     known = [found for found in held.results if held.first_holder(found) == jax.process_index()]
     described = {

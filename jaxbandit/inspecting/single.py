@@ -7,6 +7,7 @@ side by side, much faster, and gives the same numbers in law.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from jaxbandit import checks, planning
 from jaxbandit.feedback import Trajectory, observe
-from jaxbandit.learner import Learner, Problem, normalised
+from jaxbandit.learner import Learner, Problem, make_constants, normalised
 from jaxbandit.mdp import MDP, single, transition_kernel, validate
 from jaxbandit.record import Recording, linear
 from jaxbandit.types import Array
@@ -186,7 +187,7 @@ def _prepare(rules: Any, params: Any, mdp: MDP, best: Array, total: int) -> tupl
         horizon=mdp.horizon,
         width=mdp.width,
         num_actions=mdp.num_actions,
-        num_episodes=jnp.asarray(total, jnp.float32),
+        num_episodes=total,
         rank=mdp.rank if "rank" in rules.needs else None,
         optimal_policy=jnp.asarray(best) if "optimal_policy" in rules.needs else None,
     )
@@ -194,10 +195,10 @@ def _prepare(rules: Any, params: Any, mdp: MDP, best: Array, total: int) -> tupl
         name: jnp.asarray(value, jnp.int32 if np.asarray(value).dtype.kind in "iu" else jnp.float32)
         for name, value in params.items()
     }
-    constants, state = rules.constants(problem, given), rules.init(problem, given)
-    if rules.lanes_last:
-        return _with_lane(constants), _with_lane(state)
-    return jax.tree.map(jnp.asarray, (constants, state))
+    constants = jax.tree.map(jnp.asarray, make_constants(rules, problem, params))
+    problem = replace(problem, num_episodes=jnp.float32(total), constants=constants)
+    state = jax.tree.map(jnp.asarray, rules.init(problem, given))
+    return _with_lane((constants, state)) if rules.lanes_last else (constants, state)
 
 
 def _with_lane(tree: Any) -> Any:

@@ -54,6 +54,11 @@ class AggregateState(NamedTuple):
     """int32 [k]: how often an episode began at each level."""
     baseline: Array
     """float32 [H, k]: b."""
+
+
+class AggregateConstants(NamedTuple):
+    """The learning rate and the imagined visit."""
+
     rate: Array
     """float32 []: eta."""
     prior: Array
@@ -77,30 +82,38 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
         update=update,
         feedback="trajectory",
         name="aggregate-po",
+        constants=constants,
         pad=with_zeros,
         **fields,
     )
 
 
+def constants(problem: Problem, params: Any) -> AggregateConstants:
+    """eta = c sqrt(ln A / (k A T)), as if A = 2 in ln A where there is no choice."""
+    k, A = problem.width, problem.num_actions
+    unit = np.sqrt(np.log(max(A, 2)) / (k * A) / float(problem.num_episodes))
+    return AggregateConstants(
+        rate=np.float32(float(params["learning_rate"]) * unit),
+        prior=np.full(k, 1 / (k + 1), np.float32),
+    )
+
+
 def init(problem: Problem, params: Any) -> AggregateState:
     """All actions alike."""
+    del params
     H, k, A = problem.horizon, problem.width, problem.num_actions
-    episodes = jnp.asarray(problem.num_episodes, float).astype(jnp.float32)
-    unit = jnp.sqrt(jnp.float32(np.log(max(A, 2)) / (k * A)) / episodes)
     return AggregateState(
         theta=jnp.zeros((H, k, A), jnp.float32),
         visits=jnp.zeros((H, k, A), jnp.int32),
         moves=jnp.zeros((H, k, A, k), jnp.int32),
         starts=jnp.zeros(k, jnp.int32),
         baseline=jnp.zeros((H, k), jnp.float32),
-        rate=jnp.asarray(params["learning_rate"]).astype(jnp.float32) * unit,
-        prior=jnp.full(k, 1 / (k + 1), jnp.float32),
     )
 
 
-def act(state: AggregateState, key: Array) -> Array:
+def act(state: AggregateState, key: Array, constants: AggregateConstants) -> Array:
     """softmax(theta), float32 [H, k+1, A]; level 0 plays action 0."""
-    del key
+    del key, constants
     policy = jax.nn.softmax(state.theta, axis=-1)
     dead = jnp.zeros_like(policy[:, :1]).at[:, :, 0].set(1)
     return jnp.concatenate([dead, policy], axis=1)
@@ -135,7 +148,12 @@ def estimate(
     return here * gain[:, :, None] / (visiting[:, :, None] * policy + gamma)
 
 
-def update(state: AggregateState, policy: Array, feedback: TrajectoryFeedback) -> AggregateState:
+def update(
+    state: AggregateState,
+    policy: Array,
+    feedback: TrajectoryFeedback,
+    constants: AggregateConstants,
+) -> AggregateState:
     """A step of ascent at the visited states, and what the path says of the transitions."""
     horizon, width, num_actions = state.theta.shape
     chex.assert_shape(list(feedback), [(horizon,), (horizon,), ()])
@@ -147,15 +165,15 @@ def update(state: AggregateState, policy: Array, feedback: TrajectoryFeedback) -
     moves = state.moves + here[..., None] * onward[:, None, None, :]
     starts = state.starts + level[0]
     seen = visits.astype(jnp.float32)[..., None]
-    transition = (moves.astype(jnp.float32) + state.prior[None, None, None]) / (seen + 1)
+    transition = (moves.astype(jnp.float32) + constants.prior[None, None, None]) / (seen + 1)
     begun = jnp.maximum(jnp.sum(starts), 1).astype(jnp.float32)
     visiting = occupancy(policy[:, 1:], transition, starts.astype(jnp.float32) / begun)
-    step = estimate(policy[:, 1:], visiting, state.baseline, state.rate, feedback)
+    step = estimate(policy[:, 1:], visiting, state.baseline, constants.rate, feedback)
     times = jnp.maximum(jnp.sum(visits, axis=-1), 1).astype(jnp.float32)
     weight = jnp.maximum(1 / times, FORGETTING) * level.astype(jnp.float32)
     total = feedback.total.astype(jnp.float32)
     return state._replace(
-        theta=state.theta + state.rate * step,
+        theta=state.theta + constants.rate * step,
         visits=visits,
         moves=moves,
         starts=starts,

@@ -47,6 +47,11 @@ class OptimismState(NamedTuple):
     """int32 [H, A]: D_j."""
     policy: Array
     """int32 [H, k+1]."""
+
+
+class OptimismConstants(NamedTuple):
+    """The width of the band and the payments."""
+
     bonus: Array
     """float32 []: c sqrt(L)."""
     pays: Array
@@ -77,6 +82,7 @@ def prophet_optimism(values: Any, value_scale: float = 1.0, bonus_scale: float =
         feedback="semi-bandit",
         params=params,
         check=check,
+        constants=constants,
         init=init,
         act=act,
         update=update,
@@ -94,55 +100,57 @@ def check(params: Mapping[str, Any]) -> None:
         )
 
 
-def init(problem: Problem, params: Any) -> OptimismState:
-    """Nothing is known: every stage surely has its largest value."""
+def constants(problem: Problem, params: Any) -> OptimismConstants:
+    """c sqrt(L) with L = ln(5 A H T / delta) and delta = 1/T, and what the values pay."""
     shape = (problem.horizon, problem.num_actions)
-    values = jnp.asarray(params["values"]).astype(jnp.float32)
+    values = np.asarray(params["values"], np.float64)
     if values.shape != shape:
         raise ValueError(f"values: {list(values.shape)}; accepted: {list(shape)} in this MDP")
-    episodes = jnp.asarray(problem.num_episodes, float).astype(jnp.float32)
-    log_term = jnp.float32(np.log(5 * np.prod(shape))) + 2 * jnp.log(episodes)
-    scale = jnp.asarray(params["bonus_scale"]).astype(jnp.float32)
-    zeros = jnp.zeros(shape, jnp.int32)
-    policy = jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
-    return _planned(
-        OptimismState(
-            trials=zeros,
-            found=zeros,
-            policy=policy,
-            bonus=scale * jnp.sqrt(log_term),
-            pays=values / problem.width,
-        )
+    log_term = np.log(5 * np.prod(shape)) + 2 * np.log(float(problem.num_episodes))
+    return OptimismConstants(
+        bonus=np.float32(float(params["bonus_scale"]) * np.sqrt(log_term)),
+        pays=np.asarray(values / problem.width, np.float32),
     )
 
 
-def act(state: OptimismState, key: Array) -> Array:
+def init(problem: Problem, params: Any) -> OptimismState:
+    """Nothing is known: every stage surely has its largest value."""
+    del params
+    zeros = jnp.zeros((problem.horizon, problem.num_actions), jnp.int32)
+    policy = jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
+    return _planned(OptimismState(trials=zeros, found=zeros, policy=policy), problem.constants)
+
+
+def act(state: OptimismState, key: Array, constants: OptimismConstants) -> Array:
     """The optimal policy of the raised laws, int32 [H, k+1]."""
-    del key
+    del key, constants
     return state.policy
 
 
-def update(state: OptimismState, policy: Array, feedback: SemiBanditFeedback) -> OptimismState:
+def update(
+    state: OptimismState, policy: Array, feedback: SemiBanditFeedback, constants: OptimismConstants
+) -> OptimismState:
     """What the episode shows of every stage's law, and a new plan."""
     del policy
-    horizon, num_values = state.pays.shape
+    pays = constants.pays
+    horizon, num_values = pays.shape
     chex.assert_shape(list(feedback), (horizon,))
     index = jnp.arange(num_values, dtype=jnp.int32)[None]
-    threshold = jnp.take_along_axis(state.pays, feedback.actions[:, None], axis=1)
+    threshold = jnp.take_along_axis(pays, feedback.actions[:, None], axis=1)
     live = (feedback.levels > 0)[:, None]
     taken = (feedback.next_levels < feedback.levels)[:, None]
     paid = feedback.rewards.astype(jnp.float32)[:, None]
-    seen = jnp.argmin(jnp.abs(state.pays - paid), axis=1).astype(jnp.int32)[:, None]
-    shown = live & (state.pays > threshold)
+    seen = jnp.argmin(jnp.abs(pays - paid), axis=1).astype(jnp.int32)[:, None]
+    shown = live & (pays > threshold)
     trials = state.trials + (shown & (~taken | (index >= seen))).astype(jnp.int32)
     found = state.found + (shown & taken & (index == seen)).astype(jnp.int32)
-    return _planned(state._replace(trials=trials, found=found))
+    return _planned(state._replace(trials=trials, found=found), constants)
 
 
-def raised_law(state: OptimismState) -> Array:
+def raised_law(state: OptimismState, bonus: Array) -> Array:
     """Probabilities [H, A] of the values, optimistic."""
     trials = jnp.maximum(state.trials, 1).astype(jnp.float32)
-    share = state.found.astype(jnp.float32) / trials + state.bonus / jnp.sqrt(trials)
+    share = state.found.astype(jnp.float32) / trials + bonus / jnp.sqrt(trials)
     share = jnp.where(state.trials == 0, 1, jnp.minimum(share, 1))
     share = share.at[:, 0].set(1)  # what is not above the smallest value is the smallest value
     # Pr(X = v_j) = h_j (1 - h_{j+1}) ... (1 - h_A).
@@ -176,6 +184,7 @@ def action_values(law: Array, pays: Array, width: int) -> Array:
     return jax.lax.scan(back, tail, (law, pays), reverse=True, unroll=unroll)[1]
 
 
-def _planned(state: OptimismState) -> OptimismState:
-    q = action_values(raised_law(state), state.pays, state.policy.shape[1] - 1)
+def _planned(state: OptimismState, constants: OptimismConstants) -> OptimismState:
+    law = raised_law(state, constants.bonus)
+    q = action_values(law, constants.pays, state.policy.shape[1] - 1)
     return state._replace(policy=jnp.argmax(q, axis=-1).astype(jnp.int32))

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem, with_zeros
@@ -34,9 +35,14 @@ from jaxbandit.xla.threefry import table_words, unit_float32
 
 
 class PSRLState(NamedTuple):
-    """What was seen, and the scale of the posterior."""
+    """What was seen."""
 
     model: Model
+
+
+class PSRLConstants(NamedTuple):
+    """The scale of the posterior and what it begins with."""
+
     concentration: Array
     """float32 []: c."""
     prior: Array
@@ -62,36 +68,44 @@ def psrl(concentration: float = 1.0) -> Learner:
         update=update,
         feedback="semi-bandit",
         name="psrl",
+        constants=constants,
         pad=with_zeros,
         **fields,
     )
 
 
-def init(problem: Problem, params: Any) -> PSRLState:
-    """Nothing is known."""
-    return PSRLState(
-        model=empty(problem),
-        concentration=jnp.asarray(params["concentration"]).astype(jnp.float32),
-        prior=jnp.full(problem.width + 1, 1 / (problem.width + 1), jnp.float32),
-        there=jnp.ones((problem.horizon, problem.width), jnp.float32),
+def constants(problem: Problem, params: Any) -> PSRLConstants:
+    """c, and a prior that gives every next level the same share of one visit."""
+    return PSRLConstants(
+        concentration=np.float32(params["concentration"]),
+        prior=np.full(problem.width + 1, 1 / (problem.width + 1), np.float32),
+        there=np.ones((problem.horizon, problem.width), np.float32),
     )
 
 
-def act(state: PSRLState, key: Array) -> Array:
+def init(problem: Problem, params: Any) -> PSRLState:
+    """Nothing is known."""
+    del params
+    return PSRLState(model=empty(problem))
+
+
+def act(state: PSRLState, key: Array, constants: PSRLConstants) -> Array:
     """The optimal policy of a drawn model, int32 [H, k+1]."""
-    return greedy(plan(*draw_model(state, key)))
+    return greedy(plan(*draw_model(state.model, key, constants)))
 
 
-def update(state: PSRLState, policy: Array, feedback: SemiBanditFeedback) -> PSRLState:
+def update(
+    state: PSRLState, policy: Array, feedback: SemiBanditFeedback, constants: PSRLConstants
+) -> PSRLState:
     """One more episode."""
-    del policy
-    return state._replace(model=add_episode(state.model, feedback))
+    del policy, constants
+    return PSRLState(model=add_episode(state.model, feedback))
 
 
-def draw_model(state: PSRLState, key: Array) -> tuple[Array, Array]:
+def draw_model(model: Model, key: Array, constants: PSRLConstants) -> tuple[Array, Array]:
     """Mean rewards [H, k, A] and probabilities [H, k, A, k] of the levels 1..k, drawn from the
     posterior."""
-    model, scale = state.model, state.concentration
+    scale = constants.concentration
     seen = model.visits.astype(jnp.float32)
     moves = model.moves.astype(jnp.float32)
     gone = seen[..., None] - jnp.sum(moves, axis=-1, keepdims=True)
@@ -99,7 +113,7 @@ def draw_model(state: PSRLState, key: Array) -> tuple[Array, Array]:
     shapes = jnp.concatenate(
         [
             scale * jnp.concatenate([reward, seen[..., None] - reward], axis=-1) + 0.5,
-            scale * jnp.concatenate([gone, moves], axis=-1) + state.prior[None, None, None],
+            scale * jnp.concatenate([gone, moves], axis=-1) + constants.prior[None, None, None],
         ],
         axis=-1,
     )
@@ -109,7 +123,7 @@ def draw_model(state: PSRLState, key: Array) -> tuple[Array, Array]:
     # In order, so that levels without a chance add exactly nothing.
     total = reduce(jnp.add, [levels[..., s] for s in range(levels.shape[-1])])
     mean = pays[..., 0] / (pays[..., 0] + pays[..., 1])
-    return mean * state.there[:, :, None], levels[..., 1:] / total[..., None]
+    return mean * constants.there[:, :, None], levels[..., 1:] / total[..., None]
 
 
 def gamma(key: Array, shape: Array) -> Array:

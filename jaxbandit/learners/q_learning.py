@@ -37,15 +37,20 @@ class QState(NamedTuple):
     """float32 [H, k, A]."""
     visits: Array
     """int32 [H, k, A]."""
-    bonus: Array
-    """float32 []: c sqrt(H L)."""
-    horizon: Array
-    """float32 []: H."""
 
     @property
     def optimistic_values(self) -> Array:
         """float32 [H, k]: what it hopes for at each state, for `jaxbandit.metrics`."""
         return jnp.minimum(1.0, jnp.max(self.q, axis=2))
+
+
+class QConstants(NamedTuple):
+    """What the bonus and the learning rate are made of."""
+
+    bonus: Array
+    """float32 []: c sqrt(H L)."""
+    horizon: Array
+    """float32 []: H, also where a padded MDP has more stages."""
 
 
 def q_learning(bonus_scale: float = 1.0) -> Learner:
@@ -65,33 +70,38 @@ def q_learning(bonus_scale: float = 1.0) -> Learner:
         update=update,
         feedback="semi-bandit",
         name="q-learning",
+        constants=constants,
         pad=with_zeros,
         **fields,
     )
 
 
-def init(problem: Problem, params: Any) -> QState:
-    """Every Q is 1."""
-    shape = (problem.horizon, problem.width, problem.num_actions)
-    episodes = jnp.asarray(problem.num_episodes, float).astype(jnp.float32)
-    log_term = jnp.float32(np.log(np.prod(shape))) + 2 * jnp.log(episodes)
-    scale = jnp.asarray(params["bonus_scale"]).astype(jnp.float32)
-    bonus = scale * jnp.sqrt(problem.horizon * log_term)
-    return QState(
-        q=jnp.ones(shape, jnp.float32),
-        visits=jnp.zeros(shape, jnp.int32),
-        bonus=bonus,
-        horizon=jnp.float32(problem.horizon),
+def constants(problem: Problem, params: Any) -> QConstants:
+    """c sqrt(H L) with L = ln(k A H T / delta) and delta = 1/T."""
+    size = problem.horizon * problem.width * problem.num_actions
+    log_term = np.log(size) + 2 * np.log(float(problem.num_episodes))
+    return QConstants(
+        bonus=np.float32(float(params["bonus_scale"]) * np.sqrt(problem.horizon * log_term)),
+        horizon=np.float32(problem.horizon),
     )
 
 
-def act(state: QState, key: Array) -> Array:
+def init(problem: Problem, params: Any) -> QState:
+    """Every Q is 1."""
+    del params
+    shape = (problem.horizon, problem.width, problem.num_actions)
+    return QState(q=jnp.ones(shape, jnp.float32), visits=jnp.zeros(shape, jnp.int32))
+
+
+def act(state: QState, key: Array, constants: QConstants) -> Array:
     """The greedy policy, int32 [H, k+1]."""
-    del key
+    del key, constants
     return greedy(state.q)
 
 
-def update(state: QState, policy: Array, feedback: SemiBanditFeedback) -> QState:
+def update(
+    state: QState, policy: Array, feedback: SemiBanditFeedback, constants: QConstants
+) -> QState:
     """One step of every Q on the path."""
     del policy
     H, width, num_actions = state.q.shape
@@ -106,8 +116,8 @@ def update(state: QState, policy: Array, feedback: SemiBanditFeedback) -> QState
     values = jnp.concatenate([values[1:], jnp.zeros_like(values[:1])])
     onward = jax.nn.one_hot(feedback.next_levels - 1, width, dtype=jnp.float32) * values
     target = feedback.rewards.astype(jnp.float32) + jnp.max(onward, axis=-1)
-    alpha = (state.horizon + 1) / (state.horizon + n)
-    goal = target[:, None, None] + state.bonus / jnp.sqrt(n)
+    alpha = (constants.horizon + 1) / (constants.horizon + n)
+    goal = target[:, None, None] + constants.bonus / jnp.sqrt(n)
     return state._replace(
         q=jnp.where(here > 0, (1 - alpha) * state.q + alpha * goal, state.q), visits=visits
     )

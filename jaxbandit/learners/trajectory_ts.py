@@ -60,15 +60,20 @@ class TrajectoryState(NamedTuple):
     """int32 []: episodes so far."""
     due: Array
     """int32 []: the number of episodes after which to solve again."""
-    noise: Array
-    """float32 []: v."""
-    bonus: Array
-    """float32 []: c sqrt(L)."""
 
     @property
     def visits(self) -> Array:
         """int32 [H, k, A]: for `jaxbandit.metrics`."""
         return jnp.sum(self.moves, axis=3)
+
+
+class TrajectoryConstants(NamedTuple):
+    """The widths of the posterior and of the bonus; with lanes as the state."""
+
+    noise: Array
+    """float32 []: v."""
+    bonus: Array
+    """float32 []: c sqrt(L)."""
 
 
 def trajectory_ts(
@@ -100,25 +105,32 @@ def trajectory_ts(
         params=params,
         name="trajectory-ts",
         lanes_last=True,
+        constants=constants,
         check=at_least_zero("noise_scale", "bonus_scale"),
         straight=_straight(segments),
     )
 
 
+def constants(problem: Problem, params: Any) -> TrajectoryConstants:
+    """v, and c sqrt(L) with L = ln(5 k A H T / delta) and delta = 1/T."""
+    size = problem.horizon * problem.width * problem.num_actions
+    log_term = np.log(5 * size) + 2 * np.log(float(problem.num_episodes))
+    return TrajectoryConstants(
+        noise=np.float32(params["noise_scale"]),
+        bonus=np.float32(float(params["bonus_scale"]) * np.sqrt(log_term)),
+    )
+
+
 def init(problem: Problem, params: Any) -> TrajectoryState:
     """Nothing is known, and action 0 is the first among equals."""
+    del params
     H, k, A = problem.horizon, problem.width, problem.num_actions
     size = H * k * A * (k + 1)
     if size > MOST_FEATURES:
         raise ValueError(
             f"trajectory-ts: {size} features (H k A (k+1)); accepted: at most {MOST_FEATURES}"
         )
-    episodes = jnp.asarray(problem.num_episodes, float).astype(jnp.float32)
-    log_term = jnp.float32(np.log(5 * H * k * A)) + 2 * jnp.log(episodes)
     zeros = jnp.zeros(size, jnp.float32)
-    noise, bonus = (
-        jnp.asarray(params[name]).astype(jnp.float32) for name in ("noise_scale", "bonus_scale")
-    )
     return TrajectoryState(
         gram=jnp.zeros((size, size), jnp.int32),
         target=zeros,
@@ -127,31 +139,29 @@ def init(problem: Problem, params: Any) -> TrajectoryState:
         policy=jnp.zeros((H, k + 1), jnp.int32),
         episodes=jnp.int32(0),
         due=jnp.int32(1),
-        noise=noise,
-        bonus=bonus * jnp.sqrt(log_term),
     )
 
 
-def act(state: TrajectoryState, key: Array) -> Array:
+def act(state: TrajectoryState, key: Array, constants: TrajectoryConstants) -> Array:
     """The policy of the last draw, or of a new one when that is due."""
     draw = drawn_policy
     for _ in state.due.shape:
         draw = jax.vmap(draw, in_axes=-1, out_axes=-1)
     due = state.episodes >= state.due
     # A real branch, also with lanes: all of them have played equally many episodes.
-    return jax.lax.cond(jnp.any(due), draw, lambda state, key: state.policy, state, key)
+    return jax.lax.cond(jnp.any(due), draw, lambda state, *_: state.policy, state, key, constants)
 
 
-def drawn_policy(state: TrajectoryState, key: Array) -> Array:
+def drawn_policy(state: TrajectoryState, key: Array, constants: TrajectoryConstants) -> Array:
     """The policy of a draw from the posterior, int32 [H, k+1], in one lane."""
     factor, theta = posterior(state)
     spread = jax.random.normal(key, theta.shape, jnp.float32)
-    theta = theta + state.noise * solve_upper(factor, spread)
+    theta = theta + constants.noise * solve_upper(factor, spread)
     visits = jnp.sum(state.moves, axis=-1)
     weight = 1 / jnp.maximum(visits, 1).astype(jnp.float32)
     share = state.moves.astype(jnp.float32) * weight[..., None]
     reward = jnp.sum(share * theta.reshape(share.shape), axis=-1)
-    reward = reward + state.bonus * jnp.sqrt(weight) + (visits == 0).astype(jnp.float32)
+    reward = reward + constants.bonus * jnp.sqrt(weight) + (visits == 0).astype(jnp.float32)
     return greedy(plan(reward, share[..., 1:]))
 
 
@@ -225,9 +235,11 @@ def _update(segments: int | None):
         state: TrajectoryState,
         policy: Array,
         feedback: TrajectoryFeedback | SegmentsFeedback,
+        constants: TrajectoryConstants,
         live: Array | None = None,
     ) -> TrajectoryState:
         """``live``, a bool [], is false if the episode does not count; None: it does."""
+        del constants
         horizon, width, num_actions = state.moves.shape[:3]
         size, lanes = state.target.shape[0], state.due.shape
         chex.assert_shape([feedback.levels, feedback.actions], (horizon, *lanes))
@@ -287,10 +299,10 @@ def _straight(segments: int | None) -> StraightForm:
     """Calls end where the next draw is due, so that it is made between them."""
     after = _update(segments)
     return StraightForm(
-        enter=lambda state, keys, constants: Entered(state, act(state, keys)),
+        enter=lambda state, keys, constants: Entered(state, act(state, keys, constants)),
         act=lambda inner, keys, constants: inner.policy,
         update=lambda inner, policy, feedback, constants, live: inner._replace(
-            state=after(inner.state, policy, feedback, live)
+            state=after(inner.state, policy, feedback, constants, live)
         ),
         leave=lambda inner, constants: inner.state,
         due=next_draw,

@@ -44,6 +44,11 @@ class UCBState(NamedTuple):
     """int32 []: its number."""
     episodes: Array
     """int32 []: episodes so far."""
+
+
+class UCBConstants(NamedTuple):
+    """The scale of the bonus, and how an arm's number says its policy."""
+
     scale: Array
     """float32 []: c."""
     values: Array
@@ -72,21 +77,28 @@ def ucb_policies(bonus_scale: float = 1.0, reachable: Any = None) -> Learner:
                 f"reachable: {array.dtype} {list(array.shape)}; accepted: bool [H, k+1]"
             )
         table = tuple(map(tuple, array.tolist()))
-    rules = {"init": _init(table), "act": act, "update": update}
-    return Learner(**rules, name="ucb-policies", **scales(bonus_scale=bonus_scale))
+    constants, init = _functions(table)
+    return Learner(
+        init=init,
+        act=act,
+        update=update,
+        name="ucb-policies",
+        constants=constants,
+        **scales(bonus_scale=bonus_scale),
+    )
 
 
-def act(state: UCBState, key: Array) -> Array:
+def act(state: UCBState, key: Array, constants: UCBConstants) -> Array:
     """The arm of the largest index."""
-    del key
+    del key, constants
     return state.policy
 
 
-def index(state: UCBState) -> Array:
+def index(state: UCBState, scale: Array) -> Array:
     """Upper confidence bounds [P]; inf for arms that were never played."""
     times = jnp.maximum(state.played, 1).astype(jnp.float32)
     log_t = jnp.log(jnp.maximum(state.episodes, 1).astype(jnp.float32))
-    bound = state.total / times + state.scale * jnp.sqrt(2 * log_t / times)
+    bound = state.total / times + scale * jnp.sqrt(2 * log_t / times)
     return jnp.where(state.played == 0, jnp.inf, bound)
 
 
@@ -121,10 +133,22 @@ def place_values(shape: tuple[int, int], num_actions: int, reachable: Any = None
 
 
 @cache
-def _init(reachable: tuple[tuple[bool, ...], ...] | None):
-    """init for a table of states; the same object for the same table."""
+def _functions(reachable: tuple[tuple[bool, ...], ...] | None):
+    """constants and init for a table of states; the same objects for the same table."""
+
+    def constants(problem: Problem, params: Any) -> UCBConstants:
+        """c, and the place values."""
+        shape = (problem.horizon, problem.width + 1)
+        values = place_values(shape, problem.num_actions, reachable)
+        return UCBConstants(
+            scale=np.float32(params["bonus_scale"]),
+            values=values.astype(np.int32),
+            num_actions=np.int32(problem.num_actions),
+        )
 
     def init(problem: Problem, params: Any) -> UCBState:
+        """No arm was played."""
+        del params
         shape = (problem.horizon, problem.width + 1)
         values = place_values(shape, problem.num_actions, reachable)
         arms = problem.num_actions ** int((values > 0).sum())
@@ -136,15 +160,14 @@ def _init(reachable: tuple[tuple[bool, ...], ...] | None):
             policy=jnp.zeros(shape, jnp.int32),
             arm=jnp.int32(0),
             episodes=jnp.int32(0),
-            scale=jnp.asarray(params["bonus_scale"]).astype(jnp.float32),
-            values=jnp.asarray(values, jnp.int32),
-            num_actions=jnp.int32(problem.num_actions),
         )
 
-    return init
+    return constants, init
 
 
-def update(state: UCBState, policy: Array, feedback: BanditFeedback) -> UCBState:
+def update(
+    state: UCBState, policy: Array, feedback: BanditFeedback, constants: UCBConstants
+) -> UCBState:
     """Counts the episode; the next arm is that of the largest index."""
     del policy
     chex.assert_shape(feedback.total, ())
@@ -157,6 +180,6 @@ def update(state: UCBState, policy: Array, feedback: BanditFeedback) -> UCBState
         lost=jnp.where(here, (total - state.total) - term, state.lost),
         episodes=state.episodes + 1,
     )
-    arm = jnp.argmax(index(state)).astype(jnp.int32)
-    digit = arm // jnp.maximum(state.values, 1) % state.num_actions
-    return state._replace(arm=arm, policy=jnp.where(state.values > 0, digit, 0))
+    arm = jnp.argmax(index(state, constants.scale)).astype(jnp.int32)
+    digit = arm // jnp.maximum(constants.values, 1) % constants.num_actions
+    return state._replace(arm=arm, policy=jnp.where(constants.values > 0, digit, 0))

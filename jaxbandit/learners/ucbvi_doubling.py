@@ -33,10 +33,15 @@ class DoublingState(NamedTuple):
     model: Model
     policy: Array
     """int32 [H, k+1]."""
-    bonus: Array
-    """float32 []: c sqrt(L)."""
     plans: Array
     """int32 []: how often it has planned."""
+
+
+class DoublingConstants(NamedTuple):
+    """The bonus of one visit, and the reward before the first; with lanes as the state."""
+
+    bonus: Array
+    """float32 []: c sqrt(L)."""
     hope: Array
     """float32 [H, k]: the reward of actions never tried: 1, and 0 at states that a padded MDP does not have."""
 
@@ -59,46 +64,50 @@ def ucbvi_doubling(bonus_scale: float = 1.0) -> Learner:
         act=act,
         update=update,
         report=report,
+        constants=constants,
         pad=with_zeros,
         **scales(bonus_scale=bonus_scale),
     )
 
 
-def init(problem: Problem, params: Any) -> DoublingState:
-    """Every Q is 1, and action 0 is the first among equals."""
+def constants(problem: Problem, params: Any) -> DoublingConstants:
+    """c sqrt(L) with L = ln(5 k A H T / delta) and delta = 1/T."""
     size = problem.horizon * problem.width * problem.num_actions
-    episodes = jnp.asarray(problem.num_episodes, float).astype(jnp.float32)
-    log_term = jnp.float32(np.log(5 * size)) + 2 * jnp.log(episodes)
-    scale = jnp.asarray(params["bonus_scale"]).astype(jnp.float32)
-    policy = jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
-    return DoublingState(
-        model=empty(problem),
-        policy=policy,
-        bonus=scale * jnp.sqrt(log_term),
-        plans=jnp.int32(0),
-        hope=jnp.ones((problem.horizon, problem.width), jnp.float32),
+    log_term = np.log(5 * size) + 2 * np.log(float(problem.num_episodes))
+    return DoublingConstants(
+        bonus=np.float32(float(params["bonus_scale"]) * np.sqrt(log_term)),
+        hope=np.ones((problem.horizon, problem.width), np.float32),
     )
 
 
-def act(state: DoublingState, key: Array) -> Array:
+def init(problem: Problem, params: Any) -> DoublingState:
+    """Every Q is 1, and action 0 is the first among equals."""
+    del params
+    policy = jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
+    return DoublingState(model=empty(problem), policy=policy, plans=jnp.int32(0))
+
+
+def act(state: DoublingState, key: Array, constants: DoublingConstants) -> Array:
     """The policy planned last."""
-    del key
+    del key, constants
     return state.policy
 
 
-def optimistic_q(model: Model, bonus: Array, hope: Array) -> Array:
+def optimistic_q(model: Model, constants: DoublingConstants) -> Array:
     """Q [H, k, A] of one lane."""
     weight = inverse(model)
-    known = model.reward * weight + bonus * jnp.sqrt(weight)
-    reward = jnp.where(model.visits > 0, known, hope[:, :, None])
+    known = model.reward * weight + constants.bonus * jnp.sqrt(weight)
+    reward = jnp.where(model.visits > 0, known, constants.hope[:, :, None])
     return plan(reward, model.moves.astype(jnp.float32) * weight[..., None])
 
 
-def update(state: DoublingState, policy: Array, feedback: SemiBanditFeedback) -> DoublingState:
+def update(
+    state: DoublingState, policy: Array, feedback: SemiBanditFeedback, constants: DoublingConstants
+) -> DoublingState:
     """Counts, and plans in the lanes in which a count has reached a power of two."""
     del policy
     count, replan = add_episode, _replan
-    for _ in state.bonus.shape:
+    for _ in state.plans.shape:
         count = jax.vmap(count, in_axes=-1, out_axes=-1)
         replan = jax.vmap(replan, in_axes=-1, out_axes=-1)
     before = state.model.visits
@@ -106,13 +115,13 @@ def update(state: DoublingState, policy: Array, feedback: SemiBanditFeedback) ->
     now = state.model.visits
     due = jnp.any((now != before) & (now & (now - 1) == 0), axis=(0, 1, 2))
     if not active().branches:
-        return replan(state, due)
+        return replan(state, due, constants)
     # With lanes this is a real branch: late in a run most episodes double no count in any lane.
-    return jax.lax.cond(jnp.any(due), replan, lambda state, due: state, state, due)
+    return jax.lax.cond(jnp.any(due), replan, lambda state, *_: state, state, due, constants)
 
 
-def _replan(state: DoublingState, due: Array) -> DoublingState:
-    policy = greedy(optimistic_q(state.model, state.bonus, state.hope))
+def _replan(state: DoublingState, due: Array, constants: DoublingConstants) -> DoublingState:
+    policy = greedy(optimistic_q(state.model, constants))
     return state._replace(
         policy=jnp.where(due, policy, state.policy), plans=state.plans + due.astype(jnp.int32)
     )

@@ -8,7 +8,7 @@ from episodes_by_hand import as_trajectory, every_episode
 
 import jaxbandit as jb
 from jaxbandit.feedback import TrajectoryFeedback, observe
-from jaxbandit.learner import Problem
+from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learners.aggregate_po import aggregate_po, estimate, occupancy
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
@@ -49,12 +49,14 @@ def test_one_step_by_hand():
     """Uniform play, H = 1, k = 1, A = 2: q = 1, so theta moves by eta X / (1/2 + eta) at the action
     played, and the baseline becomes X."""
     learner = aggregate_po(learning_rate=2.0)
-    state = learner.init(Problem(1, 1, 2, jnp.float32(50)), learner.params)
+    problem = Problem(1, 1, 2, 50)
+    state = learner.init(problem, learner.params)
+    given = make_constants(learner, problem, learner.params)
     eta = 2 * np.sqrt(np.log(2) / (1 * 2 * 50))
-    policy = learner.act(state, None)
+    policy = learner.act(state, None, given)
     np.testing.assert_allclose(policy, [[[1, 0], [0.5, 0.5]]])
     shown = TrajectoryFeedback(jnp.ones(1, jnp.int32), jnp.ones(1, jnp.int32), jnp.float32(0.75))
-    state = learner.update(state, policy, shown)
+    state = learner.update(state, policy, shown, given)
     np.testing.assert_allclose(state.theta[0, 0], [0, eta * 0.75 / (0.5 + eta)], rtol=1e-6)
     assert float(state.baseline[0, 0]) == 0.75
     assert int(state.starts[0]) == 1

@@ -1,6 +1,7 @@
 """Optimism in the prophet problem: counts by hand, planning and optimism against exact values."""
 
 import itertools
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +10,19 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.feedback import SemiBanditFeedback
-from jaxbandit.learner import Problem
+from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learners.prophet_optimism import action_values, prophet_optimism, raised_law
 
 VALUES = np.asarray([[0.1, 0.4, 0.9], [0.0, 0.5, 1.0], [0.2, 0.3, 0.8]])
 LAW = np.asarray([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.1, 0.8, 0.1]])
 MDP = jb.make_instance("prophet", values=VALUES, probabilities=LAW, capacity=2)
-PROBLEM = Problem(3, 2, 3, jnp.float32(1000))
+PROBLEM = Problem(3, 2, 3, 1000)
+
+
+def begin(learner, problem=PROBLEM):
+    """The first state and the constants."""
+    constants = jax.tree.map(jnp.asarray, make_constants(learner, problem, learner.params))
+    return learner.init(replace(problem, constants=constants), learner.params), constants
 
 
 def test_counts_by_hand():
@@ -23,18 +30,18 @@ def test_counts_by_hand():
     exceeds it). Stage 2: threshold 1 shows X <= 0.5, a trial for 1.0 that failed. Stage 3: threshold
     0 shows X = 0.3, found, and a trial for 0.8 that failed."""
     learner = prophet_optimism(VALUES)
-    state = learner.init(PROBLEM, learner.params)
+    state, given = begin(learner)
     shown = SemiBanditFeedback(
         jnp.asarray([2, 1, 1], jnp.int32),
         jnp.asarray([0, 1, 0], jnp.int32),
         jnp.asarray([0.45, 0.0, 0.15], jnp.float32),
         jnp.asarray([1, 1, 0], jnp.int32),
     )
-    state = learner.update(state, None, shown)
+    state = learner.update(state, None, shown, given)
     assert state.trials.tolist() == [[0, 0, 1], [0, 0, 1], [0, 1, 1]]
     assert state.found.tolist() == [[0, 0, 1], [0, 0, 0], [0, 1, 0]]
     dead = shown._replace(levels=jnp.zeros(3, jnp.int32), next_levels=jnp.zeros(3, jnp.int32))
-    again = learner.update(state, None, dead)
+    again = learner.update(state, None, dead, given)
     assert again.trials.tolist() == state.trials.tolist()
 
 
@@ -49,17 +56,16 @@ def test_planning_with_the_true_law_is_optimal():
 def test_raised_laws_are_better_in_the_stochastic_order():
     """Every tail Pr(X >= v_j) of the raised law is at least that of the empirical one, which is a
     distribution; without a bonus and with exact shares it is the law itself."""
-    learner = prophet_optimism(VALUES, bonus_scale=0)
-    state = learner.init(PROBLEM, learner.params)
+    state, given = begin(prophet_optimism(VALUES, bonus_scale=0))
     below = np.cumsum(LAW, axis=1)
     many = 10**6
     exact = state._replace(
         trials=jnp.full((3, 3), many, jnp.int32),
         found=jnp.asarray(np.round(many * LAW / below), jnp.int32),
     )
-    np.testing.assert_allclose(raised_law(exact), LAW, atol=1e-5)
+    np.testing.assert_allclose(raised_law(exact, given.bonus), LAW, atol=1e-5)
     for bonus in (0.01, 10.0, 300.0):
-        law = np.asarray(raised_law(exact._replace(bonus=jnp.float32(bonus))), float)
+        law = np.asarray(raised_law(exact, jnp.float32(bonus)), float)
         np.testing.assert_allclose(law.sum(1), 1, atol=1e-6)
         assert (np.cumsum(law[:, ::-1], 1) >= np.cumsum(LAW[:, ::-1], 1) - 1e-5).all()
 
@@ -69,7 +75,7 @@ def test_shares_are_unbiased_whatever_is_played():
     learner = prophet_optimism(VALUES[:1])
     mean = {a: np.zeros((2, 3)) for a in range(3)}
     for a, j in itertools.product(range(3), range(3)):
-        state = learner.init(Problem(1, 2, 3, 10.0), learner.params)
+        state, given = begin(learner, Problem(1, 2, 3, 10))
         taken = VALUES[0, j] > VALUES[0, a]
         shown = SemiBanditFeedback(
             jnp.full(1, 2, jnp.int32),
@@ -77,7 +83,7 @@ def test_shares_are_unbiased_whatever_is_played():
             jnp.full(1, VALUES[0, j] / 2 if taken else 0, jnp.float32),
             jnp.full(1, 1 if taken else 2, jnp.int32),
         )
-        state = learner.update(state, None, shown)
+        state = learner.update(state, None, shown, given)
         mean[a] += LAW[0, j] * np.stack([state.trials[0], state.found[0]])
     share = LAW[0] / np.cumsum(LAW[0])
     for a in range(3):
@@ -105,4 +111,4 @@ def test_parameters_are_checked():
         prophet_optimism(VALUES, bonus_scale=-1)
     learner = prophet_optimism(VALUES)
     with pytest.raises(ValueError, match=r"values: \[3, 3\]; accepted: \[4, 3\] in this MDP"):
-        learner.init(Problem(4, 2, 3, 10.0), learner.params)
+        begin(learner, Problem(4, 2, 3, 10))

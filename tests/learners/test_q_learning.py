@@ -7,7 +7,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.feedback import observe
-from jaxbandit.learner import Problem
+from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learners.q_learning import q_learning
 from jaxbandit.testing.lookalikes import play_episode
 
@@ -18,16 +18,18 @@ def test_updates_are_those_of_a_loop():
     """40 episodes; the loop goes through the stages one by one, as Algorithm 1 does."""
     H, k, A, T, c = 3, 2, 3, 500, 0.3
     learner = q_learning(bonus_scale=c)
-    state = learner.init(Problem(H, k, A, jnp.float32(T)), learner.params)
+    problem = Problem(H, k, A, T)
+    state = learner.init(problem, learner.params)
+    given = make_constants(learner, problem, learner.params)
     log_term = np.log(k * A * H * T**2)
     q, visits = np.ones((H + 1, k + 1, A)), np.zeros((H, k + 1, A))
     q[H], q[:, 0] = 0, 0
     random = np.random.default_rng(1)
     for _ in range(40):
-        policy = learner.act(state, None)
+        policy = learner.act(state, None, given)
         np.testing.assert_array_equal(policy[:, 1:], q[:H, 1:].argmax(-1))
         episode = play_episode(MDP, np.asarray(policy), random)
-        state = learner.update(state, policy, observe("semi-bandit", episode))
+        state = learner.update(state, policy, observe("semi-bandit", episode), given)
         rows = zip(*(np.asarray(x) for x in episode), strict=True)
         for i, (level, a, reward, following) in enumerate(rows):
             if level == 0:
@@ -46,12 +48,14 @@ def test_without_bonus_the_last_stage_converges_to_the_mean():
     """One state, one action: the weights (H+1)/(H+n) with H = 1 average the rewards, the recent ones
     more; a constant reward is found exactly."""
     learner = q_learning(bonus_scale=0)
-    state = learner.init(Problem(1, 1, 1, 100.0), learner.params)
+    problem = Problem(1, 1, 1, 100)
+    state = learner.init(problem, learner.params)
+    given = make_constants(learner, problem, learner.params)
     one = jnp.ones(1, jnp.int32)
     shown = jb.feedback.SemiBanditFeedback(one, one * 0, jnp.full(1, 0.25, jnp.float32), one * 0)
-    state = learner.update(state, None, shown)
+    state = learner.update(state, None, shown, given)
     assert float(state.q[0, 0, 0]) == 0.25  # alpha_1 = 1
-    state = learner.update(state, None, shown)
+    state = learner.update(state, None, shown, given)
     assert float(state.q[0, 0, 0]) == 0.25
 
 

@@ -10,7 +10,7 @@ from episodes_by_hand import as_trajectory, every_episode
 
 import jaxbandit as jb
 from jaxbandit.feedback import observe
-from jaxbandit.learner import Problem
+from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learners.trajectory_ts import (
     features,
     next_draw,
@@ -21,6 +21,12 @@ from jaxbandit.learners.trajectory_ts import (
 from jaxbandit.testing.lookalikes import play_episode
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
+
+
+def begin(learner, problem):
+    """The first state and the constants."""
+    constants = make_constants(learner, problem, learner.params)
+    return learner.init(problem, learner.params), jax.tree.map(jnp.asarray, constants)
 
 
 def regress(mdp, policies, feature_of):
@@ -81,7 +87,7 @@ def test_the_next_level_must_be_among_the_features():
 @pytest.mark.parametrize("segments", [None, 1, 2, 3])
 def test_moments_are_those_of_a_loop(segments):
     learner = trajectory_ts(segments=segments)
-    state = learner.init(Problem(3, 2, 3, jnp.float32(100)), learner.params)
+    state, given = begin(learner, Problem(3, 2, 3, 100))
     size = 54
     gram, target = np.eye(size) * (1 + 1e-6 * 3 * 50), np.zeros(size)
     cut = {None: [0, 3], 1: [0, 3], 2: [0, 1, 3], 3: [0, 1, 2, 3]}[segments]
@@ -90,7 +96,7 @@ def test_moments_are_those_of_a_loop(segments):
     for _ in range(50):
         policy = random.integers(0, 3, (3, 3)).astype(np.int32)
         episode = play_episode(MDP, policy, random)
-        state = update(state, policy, observe(learner.feedback, episode))
+        state = update(state, policy, observe(learner.feedback, episode), given)
         rows = list(zip(*(np.asarray(x).tolist() for x in episode), strict=True))
         rows[-1] = (*rows[-1][:3], 0)
         for first, end in itertools.pairwise(cut):
@@ -113,18 +119,18 @@ def test_moments_are_those_of_a_loop(segments):
 def test_draws_come_on_a_geometric_grid():
     """After 1 episode, and then whenever the number of episodes has grown by a quarter."""
     learner = trajectory_ts()
-    state = learner.init(Problem(3, 2, 3, jnp.float32(100)), learner.params)
+    state, given = begin(learner, Problem(3, 2, 3, 100))
     random = np.random.default_rng(0)
     act, update = jax.jit(learner.act), jax.jit(learner.update)
     drawn = []
     for t in range(60):
         if int(state.episodes) >= int(state.due):
             drawn.append(t)
-        policy = act(state, jax.random.key(t))
+        policy = act(state, jax.random.key(t), given)
         if t not in drawn:
             np.testing.assert_array_equal(policy, state.policy)
         episode = play_episode(MDP, np.asarray(policy), random)
-        state = update(state, policy, observe("trajectory", episode))
+        state = update(state, policy, observe("trajectory", episode), given)
     assert drawn == [1, 2, 3, 5, 7, 10, 13, 17, 22, 28, 36, 46, 58]
 
 
@@ -154,15 +160,14 @@ def test_parameters_are_checked():
 def test_draws_are_due_where_the_host_thinks_they_are():
     """The numbers of episodes after which `act` draws, by `update` itself, and by `next_draw`."""
     learner = trajectory_ts()
-    problem = Problem(horizon=1, width=1, num_actions=1, num_episodes=300)
-    state = learner.init(problem, learner.params)
+    state, given = begin(learner, Problem(horizon=1, width=1, num_actions=1, num_episodes=300))
     seen = observe("trajectory", as_trajectory([(1, 0, 0.5, 0)]))
     step = jax.jit(learner.update)
     drawn = []
     for done in range(300):
         if int(state.episodes) >= int(state.due):
             drawn.append(done)
-        state = step(state, state.policy, seen)
+        state = step(state, state.policy, seen, given)
     found = [next_draw(0)]
     while next_draw(found[-1]) < 300:
         found.append(next_draw(found[-1]))

@@ -7,7 +7,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learner import Problem
+from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learners.ucb_policies import ucb_policies
 
 
@@ -15,14 +15,16 @@ def test_it_plays_as_ucb1():
     """27 policies on 3 states of 1 level, 400 episodes of made-up totals: the same policies as a
     loop over a table of means; each of the first 27 is new."""
     learner = ucb_policies(bonus_scale=0.7)
-    state = learner.init(Problem(3, 1, 3, 400.0), learner.params)
+    problem = Problem(3, 1, 3, 400)
+    state = learner.init(problem, learner.params)
+    given = make_constants(learner, problem, learner.params)
     update = jax.jit(learner.update)
     random = np.random.default_rng(0)
     means = random.random(27)
     seen: list[tuple] = []
     totals: dict[tuple, list[float]] = {}
     for t in range(400):
-        policy = tuple(np.asarray(learner.act(state, None))[:, 1].tolist())
+        policy = tuple(np.asarray(learner.act(state, None, given))[:, 1].tolist())
         if t < 27:
             assert policy not in totals
         else:
@@ -34,7 +36,7 @@ def test_it_plays_as_ucb1():
         total = np.float32(random.random() < means[number])
         totals.setdefault(policy, []).append(float(total))
         seen.append(policy)
-        state = update(state, None, BanditFeedback(jnp.asarray(total)))
+        state = update(state, None, BanditFeedback(jnp.asarray(total)), given)
     assert len(set(seen)) == 27
     assert int(state.played.sum()) == 400
 
@@ -51,10 +53,10 @@ def test_states_that_nobody_reaches_are_left_out():
 def test_too_many_policies_are_refused():
     learner = ucb_policies()
     with pytest.raises(ValueError, match=r"5\^30 = 931,322,574,615,478,515,625 policies"):
-        learner.init(Problem(15, 2, 5, 100.0), learner.params)
+        make_constants(learner, Problem(15, 2, 5, 100), learner.params)
     narrow = ucb_policies(reachable=[[False, True]])
     with pytest.raises(ValueError, match=r"reachable: \[1, 2\]; accepted: \[15, 3\] in this MDP"):
-        narrow.init(Problem(15, 2, 5, 100.0), narrow.params)
+        make_constants(narrow, Problem(15, 2, 5, 100), narrow.params)
     with pytest.raises(ValueError, match=r"reachable: int64 \[1\]; accepted: bool \[H, k\+1\]"):
         ucb_policies(reachable=[1])
     with pytest.raises(ValueError, match="bonus_scale: -1"):

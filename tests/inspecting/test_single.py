@@ -39,6 +39,26 @@ def test_the_oracle_loses_nothing():
     assert repr(run) == "Run('oracle', 100 episodes, regret 0, 4 policies recorded)"
 
 
+def test_constants_are_made_of_whole_numbers_and_handed_to_init():
+    """As engines do: T is a Python int there, and here the policy comes from the constants by way of the state."""
+    told = []
+
+    def constants(problem, params):
+        told.append(problem.num_episodes)
+        return np.full((3, 3), 2, np.int32)
+
+    learner = jb.Learner(
+        init=lambda problem, params: problem.constants,
+        act=lambda state, key, constants: state,
+        update=lambda state, policy, feedback, constants: state,
+        constants=constants,
+    )
+    run = jb.run(learner, MDP, 20, jax.random.key(0), FEW)
+    assert told == [20]
+    assert isinstance(told[0], int)
+    assert (run.policies == 2).all()
+
+
 @pytest.mark.parametrize("name", ["ucbvi", "ordered-expref"])
 def test_the_same_in_law_as_a_sweep(name):
     """Mean final regrets of 24 runs and 24 seeds: z < 4.5, wrong in about 1 of 100,000 (normal)."""

@@ -34,11 +34,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import number, whole
+from jaxbandit.checks import whole
 from jaxbandit.feedback import SegmentsFeedback, TrajectoryFeedback, segment_bounds
 from jaxbandit.learner import Learner, Problem, StraightForm
 from jaxbandit.learners.model import greedy, plan
-from jaxbandit.learners.parameters import at_least_zero
+from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
 
 MOST_FEATURES = 4096
@@ -90,10 +90,7 @@ def trajectory_ts(
         >>> trajectory_ts().feedback, trajectory_ts(segments=3).feedback
         ('trajectory', 'segments:3')
     """
-    params = {
-        "noise_scale": np.float32(number("noise_scale", noise_scale, low=0)),
-        "bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0)),
-    }
+    fields = scales(noise_scale=noise_scale, bonus_scale=bonus_scale)
     if segments is not None:
         segments = whole("segments", segments)
     kind = "trajectory" if segments is None else f"segments:{segments}"
@@ -102,12 +99,11 @@ def trajectory_ts(
         act=act,
         update=_update(segments),
         feedback=kind,
-        params=params,
         name="trajectory-ts",
         lanes_last=True,
         constants=constants,
-        check=at_least_zero("noise_scale", "bonus_scale"),
         straight=_straight(segments),
+        **fields,
     )
 
 

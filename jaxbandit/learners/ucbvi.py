@@ -45,7 +45,7 @@ from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.ucbvi_counts import counted, modelled, paid, read, visited, write
 from jaxbandit.learners.ucbvi_planning import one_below_the_other, planned
 from jaxbandit.learners.ucbvi_straight import straight_form
-from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, doubt
+from jaxbandit.learners.ucbvi_values import PlanTables, UCBVIConstants, doubt
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import together
 
@@ -181,7 +181,7 @@ def _variant(monotone: bool, bernstein: bool):
             model=write(state.model, entry, known),
         )
         unknown = doubt(state.counts[0], constants.log_term[0]) if bernstein else None
-        plan = Plan(state.model, unknown, state.ceiling)
+        plan = PlanTables(state.model, unknown, state.ceiling)
         values, actions, ceiling = planned(plan, constants, state.values)
         ended = state.policy.reshape(width + 1, -1)[:1]
         policy = one_below_the_other(ended, actions.reshape(width, -1))

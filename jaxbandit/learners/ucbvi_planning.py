@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, larger, q_of, q_of_fields
+from jaxbandit.learners.ucbvi_values import PlanTables, UCBVIConstants, larger, q_of, q_of_fields
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
 
@@ -21,7 +21,7 @@ XLA does not vectorise loops in which little is done."""
 
 
 def planned(
-    plan: Plan, constants: UCBVIConstants, values: Array
+    plan: PlanTables, constants: UCBVIConstants, values: Array
 ) -> tuple[Array, Array, Array | None]:
     """V written over ``values``, the greedy actions and, if it is kept, Q: see `optimistic_values` and `greedy`."""
     width, horizon = plan.model.shape[2:4]
@@ -38,7 +38,7 @@ def planned(
     return _by_levels(found), _by_levels(actions), None
 
 
-def optimistic_values(plan: Plan, constants: UCBVIConstants, values: Array) -> Array:
+def optimistic_values(plan: PlanTables, constants: UCBVIConstants, values: Array) -> Array:
     """V by backward induction, written over ``values`` float32 [k, H+1, *lanes], whose last stage is 0."""
     horizon = plan.model.shape[3]
     if horizon > LONGEST_UNROLLED:
@@ -70,7 +70,7 @@ def _side_by_side(*pieces: Array) -> Array:
     return jnp.concatenate(pieces, axis=1)
 
 
-def values_by_stages(plan: Plan, constants: UCBVIConstants) -> Array:
+def values_by_stages(plan: PlanTables, constants: UCBVIConstants) -> Array:
     """V float32 [k, H, *lanes] by a loop over stages."""
     tail = jnp.zeros_like(plan.model[0, 0, :, 0])
     stages = jax.tree.map(lambda x: jnp.moveaxis(x, -tail.ndim, 0), plan)
@@ -87,7 +87,7 @@ def _value_of(i: int):
     """`_value` of a stage that is known while compiling: it takes whole tables, so that no slice is copied."""
 
     @separate
-    def value(plan: Plan, tail: Array, constants: UCBVIConstants) -> Array:
+    def value(plan: PlanTables, tail: Array, constants: UCBVIConstants) -> Array:
         scale, log_term = (x[i] for x in constants)
         return _value(plan, tail, scale, log_term, at=(slice(None), i))
 
@@ -95,14 +95,16 @@ def _value_of(i: int):
 
 
 def _value(
-    plan: Plan, tail: Array, scale: Array, log_term: Array, at: tuple[Any, ...] = ()
+    plan: PlanTables, tail: Array, scale: Array, log_term: Array, at: tuple[Any, ...] = ()
 ) -> Array:
     """V of a stage [k, *lanes], where V of the next stage is ``tail`` [k, *lanes]."""
     tails = [tail[s] for s in range(tail.shape[0])]
     return reduce(larger, q_of(plan, tails, scale, log_term, at))
 
 
-def greedy(plan: Plan, values: Array, constants: UCBVIConstants) -> tuple[Array, Array | None]:
+def greedy(
+    plan: PlanTables, values: Array, constants: UCBVIConstants
+) -> tuple[Array, Array | None]:
     """The greedy actions int32 [k, H, *lanes] and, if it is kept, Q [A, k, H, *lanes]; all stages at once."""
     shape = plan.model.shape[2:]
 
@@ -110,7 +112,7 @@ def greedy(plan: Plan, values: Array, constants: UCBVIConstants) -> tuple[Array,
         return None if x is None else x.reshape(*x.shape[:leading], -1)
 
     arguments = (
-        Plan(flat(plan.model, 3), flat(plan.doubt, 1), flat(plan.ceiling, 2)),
+        PlanTables(flat(plan.model, 3), flat(plan.doubt, 1), flat(plan.ceiling, 2)),
         flat(values, 1),
         *(x.reshape(-1) for x in constants),
     )
@@ -120,7 +122,7 @@ def greedy(plan: Plan, values: Array, constants: UCBVIConstants) -> tuple[Array,
     return actions, _q_flat(*arguments).reshape(plan.ceiling.shape)
 
 
-def _q_of_all(plan: Plan, values: Array, scale: Array, log_term: Array) -> list[Array]:
+def _q_of_all(plan: PlanTables, values: Array, scale: Array, log_term: Array) -> list[Array]:
     """Q of each action, [k, HW], from V [k, HW + W]: that of the next stage is W places further on."""
     lanes = values.shape[1] - plan.model.shape[3]
     return q_of(plan, [row[lanes:] for row in values], scale, log_term)
@@ -131,7 +133,7 @@ def _q_at(i: int):
     """Q of a stage [A, k, *lanes], see `_value_of`."""
 
     @separate
-    def q(plan: Plan, tail: Array, constants: UCBVIConstants) -> Array:
+    def q(plan: PlanTables, tail: Array, constants: UCBVIConstants) -> Array:
         model, levels = plan.model[:, :, :, i], range(len(tail))
         doubts = None if plan.doubt is None else [plan.doubt[s, i][None] for s in levels]
         tails = [tail[s][None] for s in levels]
@@ -151,7 +153,7 @@ def _argmax(q: Array) -> Array:
 
 
 @separate
-def _argmax_flat(plan: Plan, values: Array, scale: Array, log_term: Array) -> Array:
+def _argmax_flat(plan: PlanTables, values: Array, scale: Array, log_term: Array) -> Array:
     return _first_best(_q_of_all(plan, values, scale, log_term))
 
 
@@ -165,5 +167,5 @@ def _first_best(q: list[Array]) -> Array:
 
 
 @separate
-def _q_flat(plan: Plan, values: Array, scale: Array, log_term: Array) -> Array:
+def _q_flat(plan: PlanTables, values: Array, scale: Array, log_term: Array) -> Array:
     return jnp.stack(_q_of_all(plan, values, scale, log_term))

@@ -18,7 +18,7 @@ from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import StraightForm
 from jaxbandit.learners.ucbvi_counts import counted, modelled, paid, visited
 from jaxbandit.learners.ucbvi_planning import greedy, values_by_stages
-from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants, doubt, q_of
+from jaxbandit.learners.ucbvi_values import PlanTables, UCBVIConstants, doubt, q_of
 from jaxbandit.types import Array
 
 TERMS = 500
@@ -39,11 +39,11 @@ class StraightState(NamedTuple):
 def straight_form(state_type: Any, bernstein: bool) -> StraightForm:
     """The form of a variant, whose state is ``state_type`` (`UCBVIState`)."""
 
-    def plan_of(inner: StraightState, constants: UCBVIConstants) -> Plan:
+    def plan_of(inner: StraightState, constants: UCBVIConstants) -> PlanTables:
         width = inner.table.shape[2]
         model = jax.lax.bitcast_convert_type(inner.table[3 + width :], jnp.float32)
         unknown = doubt(inner.table[0], constants.log_term[0]) if bernstein else None
-        return Plan(model, unknown, inner.ceiling)
+        return PlanTables(model, unknown, inner.ceiling)
 
     def enter(state: Any, keys: Array, constants: UCBVIConstants) -> StraightState:
         del keys, constants
@@ -157,7 +157,7 @@ def put_back(table: Array, entry: Array, fields: Array) -> jax.Array:
     return flat.reshape(table.shape)
 
 
-def plan_by_lanes(plan: Plan, constants: UCBVIConstants) -> tuple[Array, list[list[Array]]]:
+def plan_by_lanes(plan: PlanTables, constants: UCBVIConstants) -> tuple[Array, list[list[Array]]]:
     """V float32 [k, H, *lanes] and the words of the greedy policy: a compiler that fuses at will makes few kernels of it.
 
     Arrays [*lanes] are all it makes, and none of them is put together with others: where XLA would have to, it computes
@@ -184,7 +184,7 @@ def plan_by_lanes(plan: Plan, constants: UCBVIConstants) -> tuple[Array, list[li
 
 
 def _best_at(
-    plan: Plan, level: int, i: int, tails: list[Array], constants: UCBVIConstants
+    plan: PlanTables, level: int, i: int, tails: list[Array], constants: UCBVIConstants
 ) -> tuple[Array, Array]:
     """V at one level of a stage, and the first action that has it, [*lanes]."""
     scale, log_term = (x[i] for x in constants)

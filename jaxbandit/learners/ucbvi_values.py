@@ -19,7 +19,7 @@ class UCBVIConstants(NamedTuple):
     """float32 [H, *lanes]: L."""
 
 
-class Plan(NamedTuple):
+class PlanTables(NamedTuple):
     """What backward induction reads."""
 
     model: Array
@@ -31,7 +31,7 @@ class Plan(NamedTuple):
 
 
 def q_of(
-    plan: Plan, tails: list[Array], scale: Array, log_term: Array, at: tuple[Any, ...] = ()
+    plan: PlanTables, tails: list[Array], scale: Array, log_term: Array, at: tuple[Any, ...] = ()
 ) -> list[Array]:
     """Q of each action at the levels and stages ``at`` of the plan, where V at level s of the next stage is tails[s - 1].
 

@@ -15,7 +15,7 @@ from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem, make_learner
 from jaxbandit.learners.ucbvi import UCBVIState, ucbvi
 from jaxbandit.learners.ucbvi_planning import greedy
-from jaxbandit.learners.ucbvi_values import Plan, doubt
+from jaxbandit.learners.ucbvi_values import PlanTables, doubt
 
 VARIANTS = [(bonus, monotone) for bonus in ("hoeffding", "bernstein") for monotone in (False, True)]
 
@@ -107,7 +107,9 @@ def q_of(state, given):
         return state.ceiling
     bernstein = state.model.shape[0] == 2 + state.counts.shape[2]
     unknown = doubt(state.counts[0], given.log_term[0]) if bernstein else None
-    return greedy(Plan(state.model, unknown, jnp.ones_like(state.model[0])), state.values, given)[1]
+    return greedy(
+        PlanTables(state.model, unknown, jnp.ones_like(state.model[0])), state.values, given
+    )[1]
 
 
 def random_feedback(seed, shape, width, num_actions):

@@ -9,7 +9,7 @@ from jaxbandit.learners.ucbvi_planning import (
     WRITTEN_FROM,
     planned,
 )
-from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants
+from jaxbandit.learners.ucbvi_values import PlanTables, UCBVIConstants
 
 
 def plan_once(plan):
@@ -36,7 +36,7 @@ def random_model(horizon, width=2, num_actions=3):
 @pytest.mark.parametrize("horizon", [1, 5, LONGEST_UNROLLED + 1])
 def test_values_are_those_of_a_plain_loop(horizon, width):
     model = random_model(horizon, width)
-    plan = Plan(jnp.asarray(model), None, None)
+    plan = PlanTables(jnp.asarray(model), None, None)
     values, actions, _ = plan_once(plan)
     np.testing.assert_array_equal(values[:, horizon], 0)
     tail = np.zeros(width)
@@ -51,7 +51,7 @@ def test_values_are_those_of_a_plain_loop(horizon, width):
 
 @pytest.mark.parametrize("width", [2, WRITTEN_FROM])
 def test_ties_go_to_the_first_action(width):
-    plan = Plan(jnp.ones((1 + width, 2, width, 4, 1), jnp.float32), None, None)
+    plan = PlanTables(jnp.ones((1 + width, 2, width, 4, 1), jnp.float32), None, None)
     _, actions, kept = plan_once(plan)
     assert kept is None
     np.testing.assert_array_equal(actions, np.zeros((width, 4, 1)))

@@ -10,7 +10,7 @@ from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learners import ucbvi_straight
 from jaxbandit.learners.ucbvi_planning import greedy, optimistic_values, values_by_stages
 from jaxbandit.learners.ucbvi_straight import look_up, packed, plan_by_lanes, put_back, unpacked
-from jaxbandit.learners.ucbvi_values import Plan, UCBVIConstants
+from jaxbandit.learners.ucbvi_values import PlanTables, UCBVIConstants
 
 
 @pytest.mark.parametrize("terms", [10, 500])
@@ -21,7 +21,7 @@ def test_both_ways_of_planning_agree(bernstein, terms, monkeypatch):
     model = jnp.asarray(random.random((3 + bernstein, 2, 2, 5, 3)) / 3, jnp.float32)
     doubts = jnp.asarray(random.random((2, 5, 3)) / 100, jnp.float32) if bernstein else None
     ceiling = jnp.asarray(random.random((2, 2, 5, 3)), jnp.float32)
-    plan = Plan(model, doubts, ceiling)
+    plan = PlanTables(model, doubts, ceiling)
     constants = UCBVIConstants(
         scale=jnp.tile(jnp.float32([0.1, 0.5, 1.0]), (5, 1)),
         log_term=jnp.tile(jnp.float32([2.0, 2.0, 3.0]), (5, 1)),

@@ -77,6 +77,10 @@ SETTINGS: dict[str, dict[str, tuple[float, ...]]] = {
 """The values tried, all combinations of them."""
 SINGLE, ONE_PICK = ("prophet bandit",), " k=1"
 """Who plays MDPs with k = 1 alone, and the end of their families' names."""
+EPISODE_BY_EPISODE = ("UCB-VI", "UCB-VI, Bernstein")
+"""Who is simulated so; the others run in blocks, a thousand times as fast, and have more seeds."""
+SINGLE_END, BLOCKS_END = "-single", "-blocks"
+"""The ends of the names of sweeps."""
 RANDOM = "random ordered H=6 k=3"
 ALSO_TRAINING = {"shared ExpRef": RANDOM, "shared OrderedExpRef": RANDOM}
 """Families of the check that are training for some."""
@@ -131,25 +135,33 @@ def instances(count: int, single: bool = False) -> dict[str, Any]:
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
-    """For each T all settings of all learners on all families, those with k = 1 apart."""
+    """For each T all settings of all learners on all families; those with k = 1, in blocks and episode
+    by episode apart."""
     import jaxbandit as jb
 
     longest = options.choose_episodes(100_000, full=NUM_EPISODES)
-    grids = {name: jb.points(make(name), grid_settings(SETTINGS[name])) for name in LEARNERS}
-    count, seeds = options.choose_instances(4, full=8), options.choose_seeds(1, full=1)
-    if count == seeds == 1:
-        raise ValueError("instances: 1 with 1 seed; accepted: at least 2 of either, to compare")
-    return {
-        f"T{longest // shorter}{'-single' if single else ''}": {
-            "learners": {name: grids[name] for name in grids if (name in SINGLE) == single},
-            "instances": instances(count, single),
-            "num_episodes": longest // shorter,
-            "num_seeds": seeds,
-            "record": jb.record.linear(2),
-        }
-        for single in (True, False)
-        for shorter in SHORTER
-    }
+    count = options.choose_instances(4, full=8)
+    in_blocks = [name for name in LEARNERS if name not in (*SINGLE, *EPISODE_BY_EPISODE)]
+    found = {}
+    for end, names, full_seeds in (
+        (SINGLE_END, SINGLE, 4),
+        (BLOCKS_END, in_blocks, 4),
+        ("", EPISODE_BY_EPISODE, 1),
+    ):
+        seeds = options.choose_seeds(1, full=full_seeds)
+        if count == seeds == 1:
+            raise ValueError("instances: 1 with 1 seed; accepted: at least 2 of either, to compare")
+        for shorter in SHORTER:
+            found[f"T{longest // shorter}{end}"] = {
+                "learners": {
+                    name: jb.points(make(name), grid_settings(SETTINGS[name])) for name in names
+                },
+                "instances": instances(count, single=end == SINGLE_END),
+                "num_episodes": longest // shorter,
+                "num_seeds": seeds,
+                "record": jb.record.linear(2),
+            }
+    return found
 
 
 def places(
@@ -235,13 +247,16 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
             best.append(
                 [name, words(settings[index]), *(f"{column[index]:.2f}" for column in shown)]
             )
-    ds = next(iter(datasets.values()))
+    counts = {name: ds.sizes["seed"] for ds in datasets.values() for name in ds["learner"].values}
+    instances_each = next(iter(datasets.values())).sizes["instance"] // 6
+    few = ", ".join(f"{name} {counts[name]}" for name in EPISODE_BY_EPISODE)
     note = (
         f"Ratios are mean final regret over that of the best setting of the same family and T, the largest over "
         f"{len(cells(datasets, 'ExpRef'))} cells of training and {len(cells(datasets, 'ExpRef', check=True))} of the check (the "
         f"shared learners have {RANDOM} among the former); growth is from T/2 to T at the longest T, "
-        f"the largest over its families. {ds.sizes['instance'] // 6} instances a family, {ds.sizes['seed']} run(s) each: the best of "
-        "many settings is lower by chance, so ratios are rather too large. Not told from the chosen one, itself included: those "
+        f"the largest over its families. {instances_each} instances a family, {counts['ExpRef']} run(s) "
+        f"on each ({few}): the best of many settings is lower by chance, so ratios are rather too large. Not told from the "
+        "chosen one, itself included: those "
         "that the race does not drop (95 % for all of them together), which says how much these runs can decide."
     )
     head = [

@@ -18,9 +18,13 @@ def test_tuning_instances_are_not_the_reported_ones_and_presets_were_tried():
     assert not np.array_equal(one, two)
     assert all(tuning.preset_of(name) is not None for name in tuning.LEARNERS)
     plans = tuning.sweeps(Options(full=True))
-    assert [plan["num_episodes"] for plan in plans.values()] == [20_000, 200_000, 2_000_000] * 2
+    assert [plan["num_episodes"] for plan in plans.values()] == [20_000, 200_000, 2_000_000] * 3
     for name, plan in plans.items():
         assert ("prophet bandit" in plan["learners"]) == name.endswith("-single")
+        # What runs in blocks costs little, and has more seeds.
+        episodes = set(plan["learners"]) == set(tuning.EPISODE_BY_EPISODE)
+        assert plan["num_seeds"] == (1 if episodes else 4)
+    assert set().union(*(plan["learners"] for plan in plans.values())) == set(tuning.LEARNERS)
 
 
 def test_tuning_chooses_the_smallest_worst_ratio_and_says_how_far_it_is_elsewhere():

@@ -31,6 +31,7 @@ from .ladder_contestants import (
     values_of,
     yardsticks,
 )
+from .prophet import NUM_EPISODES
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -101,7 +102,7 @@ def sweeps(options: Options) -> dict[str, Sweep]:
     }
     episodes = {
         "tiny": options.choose_episodes(20_000, full=200_000),
-        "paper": options.choose_episodes(100_000, full=2_000_000),
+        "paper": options.choose_episodes(NUM_EPISODES, full=NUM_EPISODES),
     }
     found: dict[str, Sweep] = {}
 
@@ -122,7 +123,7 @@ def sweeps(options: Options) -> dict[str, Sweep]:
 
     for name, size in SIZES.items():
         for suffix, prophets in (("", False), (PROPHETS, True)):
-            labels = contestants(size, prophets, options.full)
+            labels = contestants(size, prophets)
             pair(name + suffix, size, labels, {} if prophets else yardsticks(), prophets)
     pair("segments", SEGMENTED, segmented(), {}, False)
     return found

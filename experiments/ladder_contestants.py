@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .families import Size, support
+from .families import Size, reachable, support
 
 RUNGS = ("one bit", "bandit", "trajectory", "semi-bandit", "semi-bandit and structure")
 YARDSTICKS = ("uniform", "oracle")
@@ -77,10 +77,9 @@ CONTESTANTS = {
         "semi-bandit and structure", "prophet-optimism", {}, "bonus_scale", SCALES
     ),
 }
-TINY_ONLY = ("UCB1 over policies", "trajectory TS")
-"""The first has too many arms elsewhere, the second factors matrices of (H k A (k+1))^3 operations."""
-SLOW = ("PSRL",)
-"""At the paper's size these play with --full alone."""
+TINY_ONLY = ("UCB1 over policies", "trajectory TS", "PSRL")
+"""The first has too many arms elsewhere, the second factors matrices of (H k A (k+1))^3 operations, and
+the third draws H k A (k+3) gamma variates an episode: sixteen runs of two million take an hour."""
 PROPHETS_ONLY = ("prophet optimism",)
 
 
@@ -112,6 +111,8 @@ def make(label: str, size: Size, index: int | None = None) -> Any:
     fixed = dict(one.fixed)
     if one.name == "prophet-optimism":
         fixed["values"] = support(size)
+    if one.name == "ucb-policies":
+        fixed["reachable"] = reachable(size)
     if index is not None:
         fixed[one.parameter] = one.values[index]
     learner = jb.make_learner(one.name, **fixed)
@@ -125,14 +126,14 @@ def values_of(label: str) -> tuple[float, ...]:
     return (np.nan,) if known is None else known.values
 
 
-def contestants(size: Size, prophets: bool, full: bool = False) -> list[str]:
+def contestants(size: Size, prophets: bool) -> list[str]:
     """Who plays at a size: the learners for all families, or those for prophets alone.
 
     Example:
         >>> contestants(PAPER, prophets=True)
         ['prophet optimism']
     """
-    left_out = () if size == TINY else TINY_ONLY if full else TINY_ONLY + SLOW
+    left_out = () if size == TINY else TINY_ONLY
     return [
         label
         for label in CONTESTANTS

@@ -34,7 +34,9 @@ import numpy as np
 from jaxbandit.feedback import TrajectoryFeedback
 from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.parameters import scales
+from jaxbandit.learners.softmax import softmax
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active
 
 FORGETTING = 0.01
@@ -42,7 +44,7 @@ FORGETTING = 0.01
 
 
 class AggregateState(NamedTuple):
-    """The policy, the transitions seen, and the baselines."""
+    """The policy, the transitions seen, and the baselines; with lanes, every leaf has trailing lane axes."""
 
     theta: Array
     """float32 [H, k, A]."""
@@ -82,6 +84,7 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
         update=update,
         feedback="trajectory",
         name="aggregate-po",
+        lanes_last=True,
         constants=constants,
         pad=with_zeros,
         **fields,
@@ -112,16 +115,16 @@ def init(problem: Problem, params: Any) -> AggregateState:
 
 
 def act(state: AggregateState, key: Array, constants: AggregateConstants) -> Array:
-    """softmax(theta), float32 [H, k+1, A]; level 0 plays action 0."""
+    """softmax(theta), float32 [H, k+1, A, *lanes]; level 0 plays action 0."""
     del key, constants
-    policy = jax.nn.softmax(state.theta, axis=-1)
+    policy = softmax(state.theta)
     dead = jnp.zeros_like(policy[:, :1]).at[:, :, 0].set(1)
     return jnp.concatenate([dead, policy], axis=1)
 
 
 def occupancy(policy: Array, transition: Array, start: Array) -> Array:
-    """q_i(l) [H, k] of a policy [H, k, A], transitions [H, k, A, k] and probabilities of the first
-    level [k]."""
+    """q_i(l) [H, k, *lanes] of a policy [H, k, A, *lanes], transitions [H, k, A, k, *lanes] and probabilities of the first
+    level [k, *lanes]."""
 
     def forward(here, x):
         policy, transition = x
@@ -135,17 +138,73 @@ def occupancy(policy: Array, transition: Array, start: Array) -> Array:
     return jax.lax.scan(forward, start, (policy, transition), unroll=unroll)[1]
 
 
+def marks(places: Array, count: int) -> Array:
+    """bool [H, count, *lanes]: which of ``count`` places each entry [H, *lanes] is; none if it is below 0.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> marks(jnp.asarray([1, -1]), 2).tolist()
+        [[False, True], [False, False]]
+    """
+    shape = (places.shape[0], count, *places.shape[1:])
+    return places[:, None] == jax.lax.broadcasted_iota(places.dtype, shape, 1)
+
+
 def estimate(
     policy: Array, visiting: Array, baseline: Array, gamma: Array, feedback: TrajectoryFeedback
 ) -> Array:
-    """U-hat [H, k, A] of one episode, from pi [H, k, A], q [H, k] and b [H, k]."""
-    _, width, num_actions = policy.shape
-    here = (
-        jax.nn.one_hot(feedback.levels - 1, width, dtype=policy.dtype)[:, :, None]
-        * jax.nn.one_hot(feedback.actions, num_actions, dtype=policy.dtype)[:, None, :]
+    """U-hat [H, k, A, *lanes] of one episode, from pi [H, k, A, *lanes], q and b [H, k, *lanes]."""
+    width, num_actions = policy.shape[1:3]
+    level, action = marks(feedback.levels - 1, width), marks(feedback.actions, num_actions)
+    gain = feedback.total.astype(policy.dtype)[None, None] - baseline
+    all_of_them = gain[:, :, None] / (visiting[:, :, None] * policy + gamma[None, None, None])
+    return jnp.where(level[:, :, None] & action[:, None], all_of_them, 0)
+
+
+@separate
+def _count(visits: Array, moves: Array, feedback: TrajectoryFeedback) -> tuple[Array, Array]:
+    """Visits and moves after the episode; the last stage leads nowhere."""
+    width, num_actions = visits.shape[1:3]
+    level, action = marks(feedback.levels - 1, width), marks(feedback.actions, num_actions)
+    here = level[:, :, None] & action[:, None]
+    onward = jnp.concatenate([level[1:], jnp.zeros_like(level[:1])])
+    moved = here[:, :, :, None] & onward[:, None, None]
+    return visits + here.astype(jnp.int32), moves + moved.astype(jnp.int32)
+
+
+@separate
+def _transitions(visits: Array, moves: Array, prior: Array) -> Array:
+    """p_i(s | l, a) [H, k, A, k, *lanes], with one imagined visit."""
+    seen = visits.astype(jnp.float32)[:, :, :, None]
+    return (moves.astype(jnp.float32) + prior[None, None, None]) / (seen + 1)
+
+
+@together
+def _learned(
+    state: AggregateState,
+    policy: Array,
+    feedback: TrajectoryFeedback,
+    constants: AggregateConstants,
+) -> AggregateState:
+    visits, moves = _count(state.visits, state.moves, feedback)
+    first = marks(feedback.levels[:1] - 1, state.starts.shape[0])[0]
+    starts = state.starts + first.astype(jnp.int32)
+    begun = reduce(jnp.add, list(starts))
+    shares = starts.astype(jnp.float32) / jnp.maximum(begun, 1).astype(jnp.float32)[None]
+    visiting = occupancy(policy, _transitions(visits, moves, constants.prior), shares)
+    step = separate(estimate)(policy, visiting, state.baseline, constants.rate, feedback)
+    # The baselines of the visited states.
+    times = reduce(jnp.add, [visits[:, :, a] for a in range(visits.shape[2])])
+    weight = jnp.maximum(1 / jnp.maximum(times, 1).astype(jnp.float32), FORGETTING)
+    level = marks(feedback.levels - 1, state.baseline.shape[1])
+    surprise = feedback.total.astype(jnp.float32)[None, None] - state.baseline
+    return state._replace(
+        theta=state.theta + constants.rate[None, None, None] * step,
+        visits=visits,
+        moves=moves,
+        starts=starts,
+        baseline=state.baseline + jnp.where(level, weight * surprise, 0),
     )
-    gain = feedback.total.astype(policy.dtype) - baseline
-    return here * gain[:, :, None] / (visiting[:, :, None] * policy + gamma)
 
 
 def update(
@@ -155,27 +214,6 @@ def update(
     constants: AggregateConstants,
 ) -> AggregateState:
     """A step of ascent at the visited states, and what the path says of the transitions."""
-    horizon, width, num_actions = state.theta.shape
-    chex.assert_shape(list(feedback), [(horizon,), (horizon,), ()])
-    level = jax.nn.one_hot(feedback.levels - 1, width, dtype=jnp.int32)
-    played = jax.nn.one_hot(feedback.actions, num_actions, dtype=jnp.int32)
-    here = level[:, :, None] * played[:, None, :]
-    onward = jnp.concatenate([level[1:], jnp.zeros_like(level[:1])])
-    visits = state.visits + here
-    moves = state.moves + here[..., None] * onward[:, None, None, :]
-    starts = state.starts + level[0]
-    seen = visits.astype(jnp.float32)[..., None]
-    transition = (moves.astype(jnp.float32) + constants.prior[None, None, None]) / (seen + 1)
-    begun = jnp.maximum(jnp.sum(starts), 1).astype(jnp.float32)
-    visiting = occupancy(policy[:, 1:], transition, starts.astype(jnp.float32) / begun)
-    step = estimate(policy[:, 1:], visiting, state.baseline, constants.rate, feedback)
-    times = jnp.maximum(jnp.sum(visits, axis=-1), 1).astype(jnp.float32)
-    weight = jnp.maximum(1 / times, FORGETTING) * level.astype(jnp.float32)
-    total = feedback.total.astype(jnp.float32)
-    return state._replace(
-        theta=state.theta + constants.rate * step,
-        visits=visits,
-        moves=moves,
-        starts=starts,
-        baseline=state.baseline + weight * (total - state.baseline),
-    )
+    horizon, lanes = state.theta.shape[0], state.theta.shape[3:]
+    chex.assert_shape(list(feedback), [(horizon, *lanes), (horizon, *lanes), lanes])
+    return _learned(state, policy[:, 1:], feedback, constants)

@@ -26,8 +26,8 @@ import numpy as np
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.parameters import check_gradient
+from jaxbandit.learners.softmax import drawn_policy, score_gradient
 from jaxbandit.types import Array
-from jaxbandit.xla.threefry import table_words, unit_float32
 
 if TYPE_CHECKING:  # optax is slow to import, and whoever passes an optimizer has imported it
     import optax
@@ -36,7 +36,8 @@ DEFAULT_RATE = 0.2
 
 
 class PolicyGradientState(NamedTuple):
-    """The distribution over policies, the baseline, and what the optimizer remembers."""
+    """The distribution over policies, the baseline, and what the optimizer remembers; with lanes, every leaf has
+    trailing lane axes."""
 
     logits: Array
     """float32 [H, k, A]: theta, levels 1..k (at level 0 no action matters)."""
@@ -104,6 +105,7 @@ def policy_gradient(
         update=update,
         params={name: np.float32(value) for name, value in given.items()},
         name="policy-gradient",
+        lanes_last=True,
         constants=constants,
         check=check_gradient,
         # An optimizer may look at all entries at once, and so at those that were added.
@@ -125,14 +127,9 @@ def constants(problem: Problem, params: Any) -> PolicyGradientConstants:
 
 
 def act(state: PolicyGradientState, key: Array, constants: PolicyGradientConstants) -> Array:
-    """A policy drawn from the distribution, int32 [H, k+1]; level 0 plays action 0."""
+    """A policy drawn from the distribution, int32 [H, k+1, *lanes]; level 0 plays action 0."""
     del constants
-    chex.assert_rank(state.logits, 3)
-    # The largest of logits + Gumbel noise is a draw from their softmax; the words go by place, whatever the table's sizes.
-    share = unit_float32(table_words(key, state.logits.shape)) + jnp.float32(2.0**-24)
-    noisy = state.logits - jnp.log(-jnp.log(share))
-    drawn = jnp.argmax(noisy, axis=-1).astype(jnp.int32)
-    return jnp.concatenate([jnp.zeros_like(drawn[:, :1]), drawn], axis=1)
+    return drawn_policy(state.logits, key)
 
 
 @contextlib.contextmanager
@@ -154,30 +151,44 @@ def _functions(
         memory = () if optimizer is None else optimizer.init(logits)
         return PolicyGradientState(logits, memory, jnp.float32(0), jnp.int32(0))
 
+    def descend(gradient: Array, memory: Any, logits: Array) -> tuple[Array, Any]:
+        assert optimizer is not None
+        return optimizer.update(-gradient, memory, logits)
+
     def update(
         state: PolicyGradientState,
         policy: Array,
         feedback: BanditFeedback,
         constants: PolicyGradientConstants,
     ) -> PolicyGradientState:
-        chex.assert_shape(feedback.total, ())
+        lanes = state.baseline.shape
+        chex.assert_shape(feedback.total, lanes)
         total = feedback.total.astype(jnp.float32)
-        played = jax.nn.one_hot(policy[:, 1:], state.logits.shape[-1], dtype=jnp.float32)
-        score = played - jax.nn.softmax(state.logits, axis=-1)
-        gradient = (total - state.baseline) * score * constants.there[:, :, None]
-        with _default_promotion():
-            if optimizer is not None:
-                step, memory = optimizer.update(-gradient, state.memory, state.logits)
-            else:
-                rate = constants.rate if schedule is None else schedule(state.episodes)
-                step, memory = rate * gradient, state.memory
+        surprise = total - state.baseline
+        rate, memory = constants.rate, state.memory
+        # Optimizers and schedules are others' code, which knows no lanes.
+        if schedule is not None:
+            with _default_promotion():
+                rate = _in_each(lanes, schedule)(state.episodes).astype(jnp.float32)
+        gain = (rate * surprise)[None, None] * constants.there
+        step = score_gradient(state.logits, policy, gain)
+        if optimizer is not None:
+            with _default_promotion():
+                step, memory = _in_each(lanes, descend)(step, memory, state.logits)
         episodes = state.episodes + 1
         weight = jnp.maximum(1 - constants.decay, 1 / episodes.astype(jnp.float32))
         return state._replace(
             logits=state.logits + step.astype(jnp.float32),
             memory=memory,
-            baseline=state.baseline + weight * (total - state.baseline),
+            baseline=state.baseline + weight * surprise,
             episodes=episodes,
         )
 
     return init, update
+
+
+def _in_each(lanes: tuple[int, ...], function: Callable) -> Callable:
+    """The function in every lane, of arguments and results with trailing lanes."""
+    for _ in lanes:
+        function = jax.vmap(function, in_axes=-1, out_axes=-1)
+    return function

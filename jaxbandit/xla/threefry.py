@@ -63,18 +63,21 @@ def key_words(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
 def table_words(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """A random word uint32 for every place of a table of at most four axes, each shorter than 2^16.
 
-    The word of a place depends on the key and the place alone: tables of other sizes have the same one there.
+    The word of a place depends on the key and the place alone: tables of other sizes have the same one there. Keys of
+    several lanes give [*shape, *lanes].
 
     Example:
         >>> small, large = (table_words(jax.random.key(0), shape) for shape in ((2, 3), (4, 5)))
         >>> bool((large[:2, :3] == small).all())
         True
     """
-    places = [jax.lax.broadcasted_iota(jnp.uint32, shape, axis) for axis in range(len(shape))]
-    zero = jnp.zeros(shape, jnp.uint32)
+    whole = (*shape, *key.shape)
+    places = [jax.lax.broadcasted_iota(jnp.uint32, whole, axis) for axis in range(len(shape))]
+    zero = jnp.zeros(whole, jnp.uint32)
     first, second, third, fourth = (*places, *[zero] * (4 - len(shape)))
     counter = ((first << jnp.uint32(16)) | second, (third << jnp.uint32(16)) | fourth)
-    return threefry(key_words(key), counter)[0]
+    high, low = (word.reshape(*[1] * len(shape), *key.shape) for word in key_words(key))
+    return threefry((high, low), counter)[0]
 
 
 def unit_float32(words: jax.Array) -> jax.Array:

@@ -30,8 +30,9 @@ class Contestant(NamedTuple):
 
 
 THRESHOLDS = (0.03, 0.064, 0.125, 0.25, 0.5)
-DEVIATIONS = (1.5, 2.0, 2.5, 3.0, 4.0)
+DEVIATIONS = (1.0, 1.5, 2.0, 2.5, 3.0)
 SCALES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4)
+SMALLER_SCALES = (1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8)
 PRACTICAL = {"preset": "practical"}
 CONTESTANTS = {
     "ExpRef, one bit": Contestant("one bit", "expref", PRACTICAL, "threshold", THRESHOLDS, True),
@@ -45,13 +46,13 @@ CONTESTANTS = {
         "bandit", "expref-shared", {**PRACTICAL, "ordered": True}, "deviations", DEVIATIONS
     ),
     "policy gradient": Contestant(
-        "bandit", "policy-gradient", {}, "learning_rate", (0.1, 0.4, 1.5, 6.0, 24.0)
+        "bandit", "policy-gradient", {}, "learning_rate", (0.006, 0.025, 0.1, 0.4, 1.5)
     ),
     "UCB1 over policies": Contestant(
-        "bandit", "ucb-policies", {}, "bonus_scale", (0.03, 0.1, 0.3, 0.6, 1.0)
+        "bandit", "ucb-policies", {}, "bonus_scale", (0.01, 0.03, 0.1, 0.3, 1.0)
     ),
     "aggregate PO": Contestant(
-        "trajectory", "aggregate-po", {}, "learning_rate", (1.0, 4.0, 16.0, 64.0, 256.0)
+        "trajectory", "aggregate-po", {}, "learning_rate", (4.0, 16.0, 64.0, 256.0, 1024.0)
     ),
     "trajectory TS": Contestant(
         "trajectory",
@@ -61,7 +62,7 @@ CONTESTANTS = {
         (0.01, 0.03, 0.1, 0.3, 1.0),
     ),
     "Q-learning": Contestant(
-        "semi-bandit", "q-learning", {}, "bonus_scale", (0.0, 1 / 256, 1 / 128, 1 / 64, 1 / 32)
+        "semi-bandit", "q-learning", {}, "bonus_scale", (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16)
     ),
     "PSRL": Contestant("semi-bandit", "psrl", {}, "concentration", (0.3, 1.0, 3.0, 10.0, 30.0)),
     "UCB-VI": Contestant("semi-bandit", "ucbvi", {}, "bonus_scale", SCALES),
@@ -72,9 +73,11 @@ CONTESTANTS = {
         "bonus_scale",
         (1 / 1024, 1 / 512, 1 / 256, 1 / 128, 1 / 64),
     ),
-    "UCB-VI, doubling": Contestant("semi-bandit", "ucbvi-doubling", {}, "bonus_scale", SCALES),
+    "UCB-VI, doubling": Contestant(
+        "semi-bandit", "ucbvi-doubling", {}, "bonus_scale", SMALLER_SCALES
+    ),
     "prophet optimism": Contestant(
-        "semi-bandit and structure", "prophet-optimism", {}, "bonus_scale", SCALES
+        "semi-bandit and structure", "prophet-optimism", {}, "bonus_scale", SMALLER_SCALES
     ),
 }
 TINY_ONLY = ("UCB1 over policies", "trajectory TS", "PSRL")

@@ -66,6 +66,10 @@ class Judged(NamedTuple):
         """How many settings that are not linear cannot be told from the chosen one, itself included."""
         return len(self.race.tied)
 
+    def is_tied(self, index: int) -> bool:
+        """Whether a setting is one of those."""
+        return self.race.candidates[index].dropped is None
+
 
 def linear(growths: np.ndarray) -> np.ndarray:
     """Whether settings [S, C] grow too fast on some cell; nan is no growth."""

@@ -228,6 +228,9 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
                 )
                 continue
             growth = [np.nanmax(part.growths[index]) for part in (training, check)]
+            told = f"{training.tied} of {len(settings)}"
+            if word == "preset":
+                told = "one of them" if training.is_tied(index) else "told"
             rows.append(
                 [
                     name,
@@ -236,7 +239,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
                     f"{check.worst[index]:.2f}",
                     f"{growth[0]:.2f}",
                     f"{growth[1]:.2f}",
-                    f"{training.tied} of {len(settings)}" if word == "chosen" else "",
+                    told,
                 ]
             )
         elsewhere = [f"{ratio:.2f}" for ratio in check.ratios[training.choice]]

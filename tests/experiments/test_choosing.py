@@ -42,6 +42,7 @@ def test_a_setting_is_not_dropped_for_being_worse_than_a_refused_one():
     half = final / np.array([[2.0], [1.5], [1.5]])
     found = judged(final, half)
     assert (found.choice, found.tied) == (1, 1)
+    assert [found.is_tied(index) for index in range(3)] == [False, True, False]
 
 
 def test_a_regret_of_zero_is_the_best():

@@ -16,6 +16,7 @@ jitted chunks, so memory does not grow with T.
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -184,8 +185,10 @@ def sweep(
         if limit is not None:
             checks.whole(name, limit)
     seed = checks.seed("seed", seed)
-    if not checkpoint_seconds >= 0:
+    if not isinstance(checkpoint_seconds, numbers.Real) or not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds: {checkpoint_seconds!r}; accepted: 0 or more")
+    for name, flag in (("resume", resume), ("allow_other_bits", allow_other_bits)):
+        checks.choice(name, flag, (False, True))
     if progress not in (True, False, "always"):
         raise ValueError(f'progress: {progress!r}; accepted: True, False, "always"')
     if not isinstance(record, Recording):

@@ -27,19 +27,14 @@ def check_shapes(
 ) -> None:
     """Raises LearnerError unless the functions of a block form fit together; ``state`` is that of one lane."""
     try:
-        blocks = jax.eval_shape(
-            lambda *given: _checked(form.next_block(*given), sizes), state, constants
-        )
+        # the functions themselves: jax remembers their traces
+        blocks = jax.eval_shape(form.next_block, state, constants)
+        check_blocks(blocks, sizes)
         totals = jax.ShapeDtypeStruct(blocks.episodes.shape, jnp.float64)
-        given = (state, blocks.episodes, totals, constants)
-        jax.eval_shape(lambda *given: check_absorbed(given[0], form.absorb(*given)), *given)
+        after = jax.eval_shape(form.absorb, state, blocks.episodes, totals, constants)
+        check_absorbed(state, after)
     except LearnerError as error:
         raise LearnerError(f"learner {name!r}: {error}") from error
-
-
-def _checked(blocks: Any, sizes: tuple[int, int, int]) -> Blocks:
-    check_blocks(blocks, sizes)
-    return jax.tree.map(jnp.asarray, blocks)
 
 
 def sound(blocks: Blocks) -> jax.Array:

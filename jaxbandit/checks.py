@@ -24,6 +24,8 @@ MOST_EPISODES = 2**53
 MOST_SEEDS = 2**20
 """A sweep lists its lanes one by one before it runs them; beyond this many the list is the trouble."""
 LONGEST_NAME = 200
+LONGEST_LINE = 2000
+"""Of a text: several names with what stands between them."""
 JOINERS = frozenset("\u200c\u200d")
 """The invisible characters that some scripts need inside words."""
 BLANK = frozenset("\u00a0\u115f\u1160\u2800\u3164\uffa0") | JOINERS
@@ -199,7 +201,7 @@ def did_you_mean(value: Any, known: Iterable[Any], most: int = 2, alike: float =
     return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 
-def printable(argument: str, value: Any) -> str:
+def printable(argument: str, value: Any, at_most: int = LONGEST_NAME) -> str:
     """``value`` as a name that can be printed, drawn and stored: refused are control characters
     (also newlines and terminal escapes), surrogates, and what is invisible: marks that reverse the text, spaces without
     width, with which two names would look the same.
@@ -214,10 +216,10 @@ def printable(argument: str, value: Any) -> str:
     """
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{argument}: name {value!r}; accepted: a non-empty string")
-    if len(value) > LONGEST_NAME:
+    if len(value) > at_most:
         raise ValueError(
             f"{argument}: name {value[:20]!a}... of {len(value)} characters; "
-            f"accepted: at most {LONGEST_NAME}"
+            f"accepted: at most {at_most}"
         )
     for character in value:
         kind = unicodedata.category(character)
@@ -258,7 +260,7 @@ def text(argument: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{argument}: {value!r}; accepted: text")
     for line in filter(str.strip, value.split("\n")):
-        printable(argument, line)
+        printable(argument, line, LONGEST_LINE)
     return value
 
 

@@ -34,6 +34,8 @@ from jaxbandit.planning import action_probabilities, gaps, optimal_values
 from jaxbandit.types import Array, State
 
 Metric = Callable[[State, "World"], Array]
+RUN = ("learner", "instance", "parameter", "seed", "episode", "family")
+"""Axes that every metric has; its own have other names."""
 
 
 class World(NamedTuple):
@@ -122,6 +124,11 @@ def check_metrics(
             raise ValueError(
                 f"metrics[{name!r}]: {metric!r}; accepted: a function of (state, world)"
             )
+        for dim in dims_of(metric) or ():
+            if not isinstance(dim, str) or dim in RUN:
+                raise ValueError(
+                    f"metrics[{name!r}]: dims: {dim!r}; accepted: names other than {', '.join(RUN)}"
+                )
     return dict(metrics)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 
 FORMATS = ("text", "markdown", "latex", "csv")
@@ -68,8 +69,13 @@ def write_table(
         return text.getvalue().removesuffix("\n")
     if format == "latex":
         return _latex(lines, right)
-    if format == "markdown":  # a bar would end the cell, a line break the row
-        lines = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
+    if (
+        format == "markdown"
+    ):  # a bar would end the cell, a line break the row; names are no links and no HTML
+        lines = [
+            [re.sub(r"([|<\[])", r"\\\1", cell).replace("\n", " ") for cell in line]
+            for line in lines
+        ]
     lines, widths = _aligned(lines, right)
     if format == "text":
         dashes = [["-" * width for width in widths]] if rule else []

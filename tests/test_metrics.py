@@ -187,6 +187,68 @@ def test_metrics_are_checked():
         ([metrics.entropy], "metrics: .*accepted: a dictionary"),
         ({"two words": metrics.entropy}, "metrics: name 'two words'; accepted: an identifier"),
         ({"mine": 3}, r"metrics\['mine'\]: 3; accepted: a function"),
+        (
+            {"mine": metrics.dims("seed")(lambda state, world: 0.0)},
+            r"metrics\['mine'\]: dims: 'seed'; accepted: names other",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             check_metrics(wrong)
+
+
+def measured(metric, mdp, learner="uniform", name="mine"):
+    return jb.sweep(
+        {learner: jb.make_learner(learner)}, {"I": mdp}, 20, 2,
+        record=jb.record.linear(4), metrics={name: metric}, progress=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["learner", "stage", "mdp_prob", "final_gap", "bonus_scale"])
+def test_no_metric_takes_the_name_of_another_variable(name, mdp):
+    with pytest.raises(ValueError, match=f"metrics: name '{name}'; accepted: an identifier"):
+        measured(metrics.entropy, mdp, "ucbvi", name)
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        (None, "NoneType"),
+        ("x", "str"),
+        ((1.0, 2.0), "tuple"),
+        ({"a": 1.0}, "dict"),
+        (np.complex64(1), r"complex64\[\]"),
+    ],
+)
+@pytest.mark.parametrize("learner", ["uniform", "expref"])
+def test_what_is_no_number_is_refused(value, seen, learner, mdp):
+    saying = rf"metrics\['mine'\]: gives {seen}; accepted: a real number or an array of them"
+    with pytest.raises(ValueError, match=saying):
+        measured(lambda state, world: value, mdp, learner)
+
+
+def test_axes_that_are_not_those_of_its_dims(mdp):
+    for wrong in (lambda state, world: 0.0, lambda state, world: jnp.zeros(2)):
+        saying = r"metrics\['mine'\]: gives .*; accepted: the axes of its dims, stage \(3\)"
+        with pytest.raises(ValueError, match=saying):
+            measured(metrics.dims("stage")(wrong), mdp)
+
+
+def test_a_metric_without_names_for_its_axes_has_one_of_episodes(mdp):
+    ds = measured(lambda state, world: 2**40, mdp)
+    assert ds["mine"].dims == ("learner", "instance", "seed", "episode")
+    assert (ds["mine"] == 2**40).all()
+    jb.plot_metric(ds, "mine")
+    two = measured(lambda state, world: jnp.zeros(2), mdp)
+    assert two["mine"].dims[3:] == ("episode", "mine_axis0")
+
+
+def test_nan_is_told(mdp):
+    def late(state, world):
+        return jnp.where(jb.metrics.visits(state, world)[0, 2] > 10, jnp.nan, 1.0)
+
+    with pytest.warns(UserWarning, match=r"metrics\['mine'\]: nan in all runs of all learners"):
+        measured(lambda state, world: jnp.nan, mdp)
+    saying = r"nan in 4 of 8 values, first at learner ucbvi, instance I, seed 0, episode 15"
+    with pytest.warns(UserWarning, match=saying):
+        measured(late, mdp, "ucbvi")
+    measured(metrics.optimism, mdp)  # what a learner does not have is no surprise

@@ -23,6 +23,7 @@ STRANGE = {
     "path": "../../etc/passwd",
     "unicode": "α̂ · β²",
     "format": "{0} %s {x}",
+    "a link": "[x](javascript:alert(1))",
 }
 
 
@@ -135,3 +136,35 @@ def test_names_that_nobody_can_see_or_read_are_refused(name):
 )
 def test_other_scripts_are_welcome(name):
     checks.names("learners", {name: 1})
+
+
+@pytest.mark.parametrize("title", [r"$\frac$", "$$", "$x^{$"])
+def test_a_title_whose_mathematics_cannot_be_read_is_refused_by_name(title):
+    """Titles are the user's own, and may have formulas."""
+    ds = synthetic_sweep()
+    for draw in (jb.plot_regret, jb.plot_panels, jb.plot_final):
+        with pytest.raises(
+            ValueError, match=r"title: .* has mathematics that cannot be read; accepte"
+        ):
+            draw(ds, title=title)
+        draw(ds, title=r"$H_1 = 15$ costs \$5").figure.draw_without_rendering()
+
+
+def test_names_are_no_links_and_no_html_in_markdown():
+    table = markdown_table(["a"], [["[x](javascript:alert(1))"], ["<b>y</b>"]])
+    assert not re.search(r"(?<!\\)[<\[]", table)
+    assert "<td>[x](javascript:alert(1))</td>" in text_to_html(table)
+    assert "<td>&lt;b&gt;y&lt;/b&gt;</td>" in text_to_html(table)
+
+
+@pytest.mark.filterwarnings("ignore:constrained_layout not applied")
+@pytest.mark.parametrize("name", ["x" * 200, "$" * 200], ids=["letters", "dollars"])
+def test_the_longest_names_are_drawn(name):
+    """Also where two of them stand in one title, and where dollar signs are escaped."""
+    ds = named(name)
+    for each in (
+        jb.plot_regret(ds),
+        jb.plot_active_sets(ds, name),
+        jb.plot_policy(ds, learner=name),
+    ):
+        each.figure.draw_without_rendering()

@@ -15,13 +15,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.engines.tables import optimal_policy
+from jaxbandit.errors import LearnerError
 from jaxbandit.learner import Problem, make_constants
+from jaxbandit.learner.fitting import check_first_state
 from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
 
 
 def beginning(
-    rules: Any, needs: tuple[str, ...], mdps: MDP, params: dict[str, np.ndarray], num_episodes: int
+    rules: Any,
+    needs: tuple[str, ...],
+    mdps: MDP,
+    params: dict[str, np.ndarray],
+    num_episodes: int,
+    name: str = "learner",
 ) -> tuple[Callable, tuple]:
     """The function that makes the first states of W lanes, and its arguments; the last are the constants. Needs x64.
 
@@ -31,6 +38,7 @@ def beginning(
         mdps: leaves [W, ...].
         params: the learner's parameters, leaves [W, ...].
         num_episodes: T.
+        name: the learner's, for errors.
     """
     rank = mdps.rank if "rank" in needs else None
     best = optimal_policies(mdps) if "optimal_policy" in needs else None
@@ -44,7 +52,10 @@ def beginning(
             optimal_policy=best,
             constants=constants,
         )
-        return rules.init(problem, params)
+        try:
+            return check_first_state(rules.init(problem, params))
+        except LearnerError as error:
+            raise LearnerError(f"learner {name!r}: {error}") from error
 
     def lanes(num_episodes, params, rank, best, constants):
         each = (None if x is None else 0 for x in (rank, best))

@@ -27,6 +27,7 @@ from jaxbandit.engines.padding import (
     without_lanes,
 )
 from jaxbandit.learner import Learner, check_report
+from jaxbandit.learner.fitting import check_steps
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric
 from jaxbandit.xla.compat import x64
@@ -122,7 +123,13 @@ class Lanewise(ABC):
     ) -> tuple[Callable, tuple]:
         mdps = shrunk(jax.tree.map(lambda x: x[lanes], mdps), own)
         params = {name: value[lanes] for name, value in params.items()}
-        return beginning(rules, self.rules.needs, mdps, params, self.num_episodes)
+        return beginning(rules, self.rules.needs, mdps, params, self.num_episodes, self.rules.name)
+
+    def check_fit(self) -> None:
+        """Refuses a learner whose functions do not fit together; nothing is run."""
+        with x64(False):
+            for own, (constants, state) in self.own_shapes.items():
+                check_steps(self.rules, (*own, self.sizes[2]), constants, state)
 
     def check_reports(self, report: Any, state: Any) -> None:
         """Refuses a report that would take another's name, before anything runs; ``state`` has the types."""
@@ -130,7 +137,12 @@ class Lanewise(ABC):
             lane = jax.tree.map(
                 lambda own, leaf: jax.ShapeDtypeStruct(own.shape, leaf.dtype), small, state
             )
-            check_report(self.rules._replace(report=report), lane)
+            for name in check_report(self.rules._replace(report=report), lane):
+                if name in self.metrics:
+                    raise ValueError(
+                        f"learner {self.rules.name!r}: report: {name!r}; accepted: names other than those "
+                        f"of the metrics, {', '.join(self.metrics)}"
+                    )
 
     def reports(
         self, tile: TileArrays, report: Any, state: Any, axis: int = 0

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.engines.tables import exact_tables, normalised_prob, once_per_instance
+from jaxbandit.learner.checks import REAL
 from jaxbandit.mdp import MDP
-from jaxbandit.metrics import Metric, World
+from jaxbandit.metrics import Metric, World, dims_of
 
 
 @once_per_instance
@@ -51,9 +53,51 @@ def measure_lanes(metrics: Mapping[str, Metric], axis: int) -> Any:
 
     def one(state, world, constants):
         seen = world._replace(constants=constants)
-        return {name: metric(state, seen) for name, metric in metrics.items()}
+        return {
+            name: check_value(name, metric, metric(state, seen), seen)
+            for name, metric in metrics.items()
+        }
 
     return jax.vmap(one, (axis, 0, axis))
+
+
+def check_value(name: str, metric: Metric, value: Any, world: World) -> jax.Array:
+    """What a metric gave for one run, if it is real numbers with the axes that `dims` named; else an error.
+
+    Example:
+        >>> check_value("mine", len, {"a": 1.0}, None)
+        Traceback (most recent call last):
+        ...
+        ValueError: metrics['mine']: gives dict; accepted: a real number or an array of them
+    """
+    if not isinstance(value, bool | int | float) and not hasattr(value, "dtype"):
+        shown = type(value).__name__
+    else:
+        dtype = jnp.result_type(value)
+        shown = f"{dtype}{list(jnp.shape(value))}"
+        if any(jnp.issubdtype(dtype, kind) for kind in REAL):
+            shown = ""
+    if shown:
+        raise ValueError(
+            f"metrics[{name!r}]: gives {shown}; accepted: a real number or an array of them"
+        )
+    named = dims_of(metric)
+    known = dict(zip(("stage", "level", "action"), world.gap.shape[-3:], strict=True))
+    seen = jnp.shape(value)
+    if named is not None and (
+        len(named) != len(seen)
+        or any(known.get(dim, size) != size for dim, size in zip(named, seen, strict=True))
+    ):
+        wanted = [f"{dim}{f' ({known[dim]})' if dim in known else ''}" for dim in named]
+        raise ValueError(
+            f"metrics[{name!r}]: gives {dtype}{list(seen)}; accepted: the axes of its dims, "
+            f"{', '.join(wanted) or 'none'}"
+        )
+    if isinstance(
+        value, int | np.ndarray | np.generic
+    ):  # jax would wrap a large whole number around
+        value = np.asarray(value, np.float64)
+    return jnp.asarray(value)
 
 
 def blank(values: Mapping[str, np.ndarray], num_points: int) -> dict[str, np.ndarray]:

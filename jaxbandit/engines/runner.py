@@ -29,6 +29,7 @@ import numpy as np
 
 from jaxbandit.engines.lanewise import Lanewise, TileArrays
 from jaxbandit.engines.padding import Own, joined
+from jaxbandit.errors import LearnerError
 from jaxbandit.learner import Learner, check_contract, normalised
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric
@@ -221,12 +222,30 @@ class Runner(Lanewise):
         """
         H, k, A = self.sizes
         words = None if small else f"{self.name}, H={H} k={k} A={A}"
-        program, seconds = PROGRAMS.get(name, function, args, device, self.platform, words, donate)
+        try:
+            program, seconds = PROGRAMS.get(
+                name, function, args, device, self.platform, words, donate
+            )
+        except Exception as error:
+            self._blame_functions(error)
+            raise
         self.compile_seconds += seconds
         began = time.perf_counter()
         result = jax.block_until_ready(program(*jax.device_put(args, device)))
         self.run_seconds += time.perf_counter() - began
         return result
+
+    def _blame_functions(self, error: Exception) -> None:
+        """Where a program cannot be made because the learner's functions do not fit together, says so in its words."""
+        if self.engine != "episodes":  # block forms have been checked
+            return
+        try:
+            self.check_fit()
+        except LearnerError as found:
+            raise found from error
+        except Exception as again:  # it is the user's own: shown as it came, with where it was
+            for note in getattr(again, "__notes__", ()):
+                error.add_note(note)
 
 
 def one_hot_actions(policy: np.ndarray) -> np.ndarray:

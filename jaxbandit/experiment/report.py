@@ -156,7 +156,7 @@ def text_to_html(text: str) -> str:
 
 def _row(line: str, tag: str) -> str:
     inside = line.strip().removeprefix("|").removesuffix("|")
-    cells = [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", inside)]
+    cells = [re.sub(r"\\([|<\[])", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", inside)]
     return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 

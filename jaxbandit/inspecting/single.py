@@ -16,8 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import checks, planning
+from jaxbandit.errors import LearnerError
 from jaxbandit.feedback import Trajectory, observe
-from jaxbandit.learner import Learner, Problem, make_constants, normalised
+from jaxbandit.learner import Learner, Problem, check_contract, make_constants, normalised
+from jaxbandit.learner.fitting import check_first_state, check_steps, is_policy, wrong_policy
 from jaxbandit.mdp import MDP, single, transition_kernel, validate
 from jaxbandit.record import Recording, linear
 from jaxbandit.types import Array
@@ -118,7 +120,7 @@ def run(
     """
     total = checks.whole("num_episodes", num_episodes, at_most=MOST_EPISODES)
     validate(single(mdp))
-    checks.typed("learner", learner, Learner, "a Learner, as make_learner gives it")
+    check_contract(checks.typed("learner", learner, Learner, "a Learner, as make_learner gives it"))
     checks.typed("record", record, Recording, "a grid (jb.record.linear, log or explicit)")
     single_key(key)
     points = record.points(total)
@@ -143,11 +145,15 @@ def _run(
     """Regret, reward, policy and gap at every point, and the last state."""
     rules = normalised(learner.rules)
     world, best = _world(mdp)
-    constants, state = _prepare(rules, learner.params, mdp, best, int(points[-1]))
+    constants, state = _prepare(rules, learner, mdp, best, int(points[-1]))
     regret, reward, done = 0.0, 0.0, 0
     kept: list[tuple[Any, ...]] = []
     for point in points:
-        state, policy, sums, gap = _stretch(rules, world, constants, state, key, done, int(point))
+        state, policy, sums, gap, wrong = _stretch(
+            rules, world, constants, state, key, done, int(point)
+        )
+        if int(wrong[0]) > 0:
+            raise wrong_policy(rules.name, np.asarray(wrong[1]), mdp.num_actions, int(wrong[0]))
         # the sums of a stretch are short, those of the run are kept in float64
         regret, reward, done = regret + float(sums[0]), reward + float(sums[1]), int(point)
         kept.append((regret, reward, np.asarray(policy), float(gap)))
@@ -177,8 +183,14 @@ def _world(mdp: MDP) -> tuple[_PlainWorld, np.ndarray]:
     return _PlainWorld(mdp, *map(jnp.asarray, single)), best
 
 
-def _prepare(rules: Any, params: Any, mdp: MDP, best: Array, total: int) -> tuple[Any, Any]:
-    """Constants and first state; with one trailing lane if the learner wants lanes."""
+def _prepare(rules: Any, learner: Learner, mdp: MDP, best: Array, total: int) -> tuple[Any, Any]:
+    """Constants and first state, with one trailing lane if the learner wants lanes; both checked."""
+    params = learner.params
+    if learner.check is not None:
+        try:
+            learner.check({name: np.asarray(value)[()] for name, value in params.items()})
+        except ValueError as error:
+            raise ValueError(f"learner {rules.name!r}: {error}") from None
     if "rank" in rules.needs and mdp.rank is None:
         raise ValueError(
             f"learner {rules.name!r} needs an ordered MDP (one with a rank); this has none"
@@ -197,7 +209,11 @@ def _prepare(rules: Any, params: Any, mdp: MDP, best: Array, total: int) -> tupl
     }
     constants = jax.tree.map(jnp.asarray, make_constants(rules, problem, params))
     problem = replace(problem, num_episodes=jnp.float32(total), constants=constants)
-    state = jax.tree.map(jnp.asarray, rules.init(problem, given))
+    try:
+        state = jax.tree.map(jnp.asarray, check_first_state(rules.init(problem, given)))
+    except LearnerError as error:
+        raise LearnerError(f"learner {rules.name!r}: {error}") from error
+    check_steps(rules, (mdp.horizon, mdp.width, mdp.num_actions), constants, state)
     return _with_lane((constants, state)) if rules.lanes_last else (constants, state)
 
 
@@ -207,7 +223,10 @@ def _with_lane(tree: Any) -> Any:
 
 @partial(jax.jit, static_argnames="rules")
 def _stretch(rules, world: _PlainWorld, constants, state, key, first, last):
-    """Episodes first..last-1: the state, the last policy, the sums of regret and reward, its gap."""
+    """Episodes first..last-1: the state, the last policy, the sums of regret and reward, its gap.
+
+    And the number of the first episode (from 1; 0: none) whose policy is none, with that policy.
+    """
     environment, private = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
 
     def act(state, t):
@@ -222,20 +241,22 @@ def _stretch(rules, world: _PlainWorld, constants, state, key, first, last):
         return rules.update(state, policy, observe(rules.feedback, episode), constants)
 
     def one(t, carry):
-        state, _, (regret, lost), (reward, missed), _ = carry
+        state, _, (regret, lost), (reward, missed), _, wrong = carry
         policy = act(state, t)
+        fresh = (wrong[0] == 0) & ~jnp.all(is_policy(policy, world.mdp.num_actions))
+        wrong = jax.tree.map(lambda new, old: jnp.where(fresh, new, old), (t + 1, policy), wrong)
         draws = jax.random.uniform(jax.random.fold_in(environment, t), (world.mdp.horizon, 2))
         episode = _play(world, policy, draws)
         gap = _regret(world, policy)
         state = update(state, policy, episode)
         earned = jnp.sum(episode.rewards)
-        return state, policy, _add(regret, lost, gap), _add(reward, missed, earned), gap
+        return state, policy, _add(regret, lost, gap), _add(reward, missed, earned), gap, wrong
 
     zero = jnp.zeros((), jnp.float32)
     policy = jax.tree.map(jnp.zeros_like, act(state, first))
-    carry = (state, policy, (zero, zero), (zero, zero), zero)
-    state, policy, regret, reward, gap = jax.lax.fori_loop(first, last, one, carry)
-    return state, policy, (regret[0], reward[0]), gap
+    carry = (state, policy, (zero, zero), (zero, zero), zero, (jnp.zeros_like(first), policy))
+    state, policy, regret, reward, gap, wrong = jax.lax.fori_loop(first, last, one, carry)
+    return state, policy, (regret[0], reward[0]), gap, wrong
 
 
 def _add(total: Array, lost: Array, x: Array) -> tuple[Array, Array]:

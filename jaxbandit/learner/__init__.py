@@ -17,7 +17,7 @@ them without simulating episodes. Engines and sweeps refuse what breaks the cont
 (`check_contract`, `check_report`), and `jaxbandit.testing.check_learner` tries it out.
 
 `forms` holds `Learner`, `BlockForm` and `StraightForm`, `protocols` the signatures and what engines hand over,
-`constants` what is evaluated on the host, `checks` what is refused. From outside: the names below.
+`constants` what is evaluated on the host, `checks` what is refused, `fitting` whether functions fit together. From outside: the names below.
 May import: feedback, `xla`.
 """
 

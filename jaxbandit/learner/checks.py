@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.checks import printable
 from jaxbandit.feedback import check_kind
 from jaxbandit.learner.forms import BlockForm, Learner
 from jaxbandit.xla.compat import x64
@@ -26,6 +27,8 @@ RESERVED = (
     "mdp_rank", "mdp_start", "action_name", "level_name", "reward_scale", "reward_unit",
 )  # fmt: skip
 """Names that a result has anyway; a learner's report cannot use them."""
+REAL = (jnp.floating, jnp.integer, jnp.bool_)
+"""Kinds of numbers that a result has; complex ones would lose half of themselves."""
 PHASED = {"phase_end": 1, "active_actions": 3}
 """Reports that results know, with their number of axes: [phase] and [phase, stage, level]."""
 
@@ -46,8 +49,7 @@ def check_contract(learner: Learner) -> Learner:
     """
     if not isinstance(learner, Learner):
         raise TypeError(f"learner: {learner!r}; accepted: a Learner (make_learner makes one)")
-    if not isinstance(learner.name, str) or not learner.name:
-        raise ValueError(f"learner: name {learner.name!r}; accepted: a non-empty string")
+    printable("learner", learner.name)
 
     def refuse(what: str, value: Any, accepted: str) -> None:
         raise ValueError(
@@ -130,8 +132,11 @@ def check_report(learner: Learner, state: Any) -> dict[str, Any]:
     for name, value in found.items():
         if not isinstance(name, str) or not name or name in taken:
             refuse(repr(name), f"names other than {', '.join(taken)}")
+        printable(f"learner {learner.name!r}: report", name)
+        if "/" in name:  # a path in a file of results
+            refuse(repr(name), "names without '/'")
         dtype = getattr(value, "dtype", None)
-        if dtype is None or not (jnp.issubdtype(dtype, jnp.number) or dtype == np.bool_):
+        if dtype is None or not any(jnp.issubdtype(dtype, kind) for kind in REAL):
             refuse(f"{name}: {getattr(value, 'dtype', type(value).__name__)}", "arrays of numbers")
         axes = PHASED.get(name)
         if axes is not None and len(value.shape) != axes:

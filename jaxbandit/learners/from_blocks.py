@@ -23,6 +23,7 @@ from jaxbandit.learner import (
     make_constants,
     normalised,
 )
+from jaxbandit.learner.fitting import check_absorbed, check_blocks
 from jaxbandit.learner.protocols import Caption, Check, Pad
 from jaxbandit.types import Array, State
 from jaxbandit.xla.platforms import active
@@ -89,10 +90,14 @@ def _adapter(form: BlockForm) -> Learner:
     def begin(inner: State, constants: Any) -> AdapterState:
         """Starts the first arm of the next block."""
         blocks = plain.next_block(inner, constants)
-        _, levels, num_actions = blocks.policy.shape
-        (count,) = blocks.episodes.shape
-        chex.assert_shape([blocks.stage, blocks.rows], [(), (count, levels, num_actions)])
-        totals = jnp.zeros(count, blocks.policy.dtype)
+        check_blocks(blocks)
+        blocks = Blocks(*map(jnp.asarray, blocks))
+        # What cannot be played has no policy: engines stop at the episode that would begin it.
+        nothing = jnp.asarray(jnp.nan, blocks.policy.dtype)
+        blocks = blocks._replace(policy=jnp.where(_can_begin(blocks), blocks.policy, nothing))
+        small = blocks.policy.dtype.itemsize < 4  # half floats are no place for sums
+        real = jnp.float32 if small else blocks.policy.dtype
+        totals = jnp.zeros(blocks.episodes.shape, real)
         return start_arm(inner, blocks, totals, _first(blocks.episodes > 0))
 
     def turn(state: AdapterState, constants: Any) -> AdapterState:
@@ -102,8 +107,9 @@ def _adapter(form: BlockForm) -> Learner:
         totals = jnp.where(arms == state.arm, state.total, state.totals)
         waiting = (state.blocks.episodes > 0) & (arms > state.arm)
         along = start_arm(state.inner, state.blocks, totals, _first(waiting))
-        more = jnp.any(waiting) if active().branches else reduce(jnp.logical_or, list(waiting))
+        more = _any(waiting)
         inner = plain.absorb(state.inner, state.blocks.episodes, totals, constants)
+        check_absorbed(state.inner, inner)
         onward = begin(inner, constants)
         moved = jax.tree.map(lambda x, y: jnp.where(more, x, y), along, onward)
         return jax.tree.map(lambda x, y: jnp.where(state.left == 0, x, y), moved, state)
@@ -178,6 +184,16 @@ def start_arm(inner: State, blocks: Blocks, totals: Array, arm: Array) -> Adapte
     )
 
 
+def _can_begin(blocks: Blocks) -> Array:
+    """Whether a stage and numbers of episodes are some, bool []; probabilities are looked at when they are played."""
+    episodes = blocks.episodes
+    whole = episodes >= 0
+    if jnp.issubdtype(episodes.dtype, jnp.floating):  # nan fails every comparison
+        whole = whole & (episodes < jnp.inf) & (episodes == jnp.floor(episodes))
+    stage = (blocks.stage >= 0) & (blocks.stage < blocks.policy.shape[0])
+    return stage & ~_any(~whole) & _any(episodes > 0)
+
+
 # Where nothing branches this runs every episode: written out entry by entry it is one with what stands around it, while a
 # gather or a reduction is a kernel of its own.
 
@@ -190,6 +206,11 @@ def _pick(rows: Array, arm: Array) -> Array:
     for b in range(1, rows.shape[0]):
         found = jnp.where(arm == b, rows[b], found)
     return found
+
+
+def _any(wanted: Array) -> Array:
+    """Whether any arm is wanted, bool []."""
+    return jnp.any(wanted) if active().branches else reduce(jnp.logical_or, list(wanted))
 
 
 def _first(wanted: Array) -> Array:

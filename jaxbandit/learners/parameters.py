@@ -64,7 +64,7 @@ def epsilon_table(epsilons: Any) -> np.ndarray:
     values = [epsilons(r) for r in range(MAX_PHASES)] if callable(epsilons) else epsilons
     try:
         array = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"epsilons: {values!r}; accepted: {accepted}") from error
     good = array.ndim == 1 and 1 <= array.size <= MAX_PHASES
     if not good or not np.all((array > 0) & (array <= 1)):

@@ -203,7 +203,7 @@ def schedule_params(name: str, preset: str | None, given: Mapping[str, Any]) -> 
         0.1
     """
     presets = PRESETS[name]
-    if preset is not None and preset not in presets:
+    if preset is not None and preset not in list(presets):
         raise ValueError(f"preset: {preset!r}; accepted: {', '.join(presets)}")
     chosen = {**DEFAULTS[name], **presets[preset or "theory"]}
     for key, value in given.items():

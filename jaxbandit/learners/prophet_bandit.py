@@ -115,7 +115,7 @@ def prophet_bandit(
 def check(params: Mapping[str, Any]) -> None:
     """Raises ValueError for parameters that are not above 0."""
     for name, value in params.items():
-        for one in np.ravel(np.asarray(value, np.float64)).tolist():
+        for one in np.ravel(np.asarray(value)).tolist():
             number(name, one, low=0, above=True)
 
 

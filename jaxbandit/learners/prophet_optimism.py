@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import number
+from jaxbandit.checks import number, real_array
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.types import Array
@@ -72,9 +72,10 @@ def prophet_optimism(values: Any, value_scale: float = 1.0, bonus_scale: float =
         'semi-bandit'
     """
     scale = number("value_scale", value_scale, low=0, above=True)
+    table = np.asarray(real_array("values", values), np.float64)
     params = {
         "bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0)),
-        "values": np.asarray(np.asarray(values, np.float64) / scale, np.float32),
+        "values": np.asarray(table / scale, np.float32),
     }
     check(params)
     return Learner(

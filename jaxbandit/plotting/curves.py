@@ -27,7 +27,7 @@ from jaxbandit.plotting.figures import (
     number_axis,
 )
 from jaxbandit.plotting.files import FORMATS, save_figure
-from jaxbandit.plotting.look import USUAL, LookOptions, PanelLook
+from jaxbandit.plotting.look import USUAL, LookOptions, PanelLook, readable
 from jaxbandit.plotting.panel import caption, count, draw_panel, shown_names
 from jaxbandit.plotting.parameter import plot_parameter
 from jaxbandit.results.selecting import whole
@@ -188,7 +188,7 @@ def plot_panels(
     notes = dict.fromkeys(note for panel in drawn.values() for note in panel.notes)
     text = "; ".join([f"{method}, {counts[0]}" if same else method, *notes])
     text = textwrap.fill(text, max(20, int(width * 72 / (0.56 * CAPTION_SIZE))))
-    legend = f"{title}\n{text}" if title else text
+    legend = f"{readable('title', title)}\n{text}" if title else text
     _shared_legend(axes, legend, entries if ax is None else None, regret_text(ds))
     return Drawn(figure_of(axes[0]), axes, {family: panel.bands for family, panel in drawn.items()})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jaxbandit.checks import text, typed
+from jaxbandit.checks import typed
 from jaxbandit.inspecting.tracing import Episode
 from jaxbandit.mdp import MDP, single
 from jaxbandit.mdp.labels import labels_of, short
@@ -18,6 +18,7 @@ from jaxbandit.plotting.figures import (
     literal,
     new_figure,
 )
+from jaxbandit.plotting.look import readable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +90,7 @@ def plot_episode(
     axes.set_axis_off()
     apart = ": " if width > 7 else "\n"  # the words of a short row do not fit on one line
     head = f"{mdp!r}{apart}{literal(episode.note)}" if title is None else title
-    axes.set_title(text("title", head), fontsize=TITLE_SIZE, loc="left")
+    axes.set_title(readable("title", head), fontsize=TITLE_SIZE, loc="left")
     return Drawn(figure_of(axes), axes, {"box": shown, "filled": filled})
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit import checks
 from jaxbandit.plotting.colours import Style, ramp, styles
 from jaxbandit.plotting.files import save_figure
+from jaxbandit.plotting.look import readable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -299,7 +299,7 @@ def heading(ax: Axes, title: str, notes: Sequence[str]) -> None:
     text = "\n".join(note for note in notes if note)
     lines = text.count("\n") + 1 if text else 0
     ax.set_title(
-        checks.text("title", title),
+        readable("title", title),
         loc="left",
         fontsize=TITLE_SIZE,
         pad=4 + lines * NOTE_SIZE * 1.25,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxbandit import planning
-from jaxbandit.checks import text
 from jaxbandit.mdp import MDP, single
 from jaxbandit.mdp.labels import labels_of
 from jaxbandit.plotting.figures import TICK_SIZE, TITLE_SIZE, Drawn, figure_of, literal
 from jaxbandit.plotting.heatmaps import SMALLEST_VISIT, action_words
+from jaxbandit.plotting.look import readable
 from jaxbandit.plotting.state_cells import draw_cells, finish, state_axes, upright
 
 if TYPE_CHECKING:
@@ -56,5 +56,5 @@ def plot_instance(mdp: MDP, *, title: str | None = None, ax: Sequence[Axes] | No
     figure = figure_of(axes[0])
     if ax is None:
         head = literal(repr(mdp)) if title is None else title
-        figure.suptitle(text("title", head), fontsize=TITLE_SIZE, x=0.01, ha="left")
+        figure.suptitle(readable("title", head), fontsize=TITLE_SIZE, x=0.01, ha="left")
     return Drawn(figure, axes, {"action": action, "value": value, "reached": reached})

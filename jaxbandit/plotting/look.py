@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from jaxbandit.checks import text
+
 
 class LookOptions(TypedDict, total=False):
     """What `jaxbandit.plot_regret` and `jaxbandit.plot_panels` both take.
@@ -54,3 +56,31 @@ class PanelLook(NamedTuple):
 
 USUAL = {name: PanelLook._field_defaults[name] for name in LookOptions.__annotations__}
 """The defaults of `LookOptions`."""
+
+
+def readable(argument: str, value: Any) -> str:
+    """``value`` as a text of a figure in which mathematics between dollar signs can be read.
+
+    Example:
+        >>> readable("title", "regret, $H = 15$")
+        'regret, $H = 15$'
+        >>> readable("title", "$x^{$")
+        Traceback (most recent call last):
+        ...
+        ValueError: title: '$x^{$' has mathematics that cannot be read; accepted: text, \\$ for a dollar sign, ...
+    """
+    from matplotlib.mathtext import MathTextParser
+
+    for line in text(argument, value).split("\n"):
+        # as matplotlib tells formulas from amounts: an even number of dollar signs that are not escaped
+        dollars = line.count("$") - line.count(r"\$")
+        if dollars == 0 or dollars % 2:
+            continue
+        try:
+            MathTextParser("path").parse(line)
+        except ValueError:
+            raise ValueError(
+                f"{argument}: {line!r} has mathematics that cannot be read; accepted: text, "
+                r"\$ for a dollar sign, and formulas between two of them that matplotlib draws"
+            ) from None
+    return value

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.checks import text
 from jaxbandit.plotting.figures import (
     GREY,
     NOTE_SIZE,
@@ -18,6 +17,7 @@ from jaxbandit.plotting.figures import (
     literal,
     new_figure,
 )
+from jaxbandit.plotting.look import readable
 from jaxbandit.types import Array
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def finish(
             bar.locator = _whole_numbers()
             bar.update_ticks()
     if own and title is not None:
-        figure.suptitle(text("title", title), fontsize=TITLE_SIZE, x=0.01, ha="left")
+        figure.suptitle(readable("title", title), fontsize=TITLE_SIZE, x=0.01, ha="left")
 
 
 def _whole_numbers() -> Any:

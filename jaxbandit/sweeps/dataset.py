@@ -18,6 +18,7 @@ from __future__ import annotations
 import datetime
 import json
 import platform
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ import numpy as np
 import jaxbandit
 from jaxbandit.engines.tables import optimal_policy, optimal_value
 from jaxbandit.mdp import MDP
+from jaxbandit.metrics import METRICS
 from jaxbandit.parameter_axis import index_parameters, parameter_coordinates
 from jaxbandit.sweeps.annotations import annotate, store_instances
 from jaxbandit.sweeps.families import Instances
@@ -73,8 +75,9 @@ def make_dataset(
         axes = (AXES | dict(metric_dims or {})).get(name)
         values = _fill(name, results, list(learners), list(instances), seeds, lane_shape, axes)
         values = _same_at_every_point(values, learners)
-        axes = tuple(f"{name}_axis{j}" for j in range(values.ndim - 4)) if axes is None else axes
-        variables[name] = ((*lane_dims, *axes), values)
+        named = axes or ()  # a metric's own axes, and those of a report, may have no names
+        unnamed = (f"{name}_axis{j}" for j in range(values.ndim - 4 - len(named)))
+        variables[name] = ((*lane_dims, *named, *unnamed), values)
     _cut_phases(variables)
     variables |= _seconds(results, list(learners), list(instances), config["num_episodes"])
     variables |= _optimal(instances)
@@ -94,6 +97,31 @@ def make_dataset(
     return annotate(store_instances(index_parameters(dataset), instances))
 
 
+def warn_of_nan(dataset: xarray.Dataset, metrics: Mapping[str, Any]) -> None:
+    """A word about every metric that is nan where a number could be expected.
+
+    Shipped ones are nan for learners that do not have them, and one of the user's own may be so for some of
+    the learners; but none of these is nan here and a number there for one learner.
+    """
+    ran = dataset["regret"].notnull()
+    for name, metric in metrics.items():
+        own = [dim for dim in dataset[name].dims if dim not in ran.dims]
+        known = dataset[name].notnull().any(own)
+        having = known.any([dim for dim in known.dims if dim != "learner"])
+        if not bool(having.any()) and metric not in METRICS.values():
+            warnings.warn(f"metrics[{name!r}]: nan in all runs of all learners", stacklevel=4)
+        missing = (ran & ~known & having).transpose(*ran.dims)
+        if bool(missing.any()):
+            place = np.argwhere(missing.values)[0]
+            dims = zip(missing.dims, place, strict=True)
+            where = ", ".join(f"{dim} {missing[dim].values[j]}" for dim, j in dims)
+            warnings.warn(
+                f"metrics[{name!r}]: nan in {int(missing.sum())} of {int((ran & having).sum())} values, "
+                f"first at {where}",
+                stacklevel=4,
+            )
+
+
 def _fill(
     name: str,
     results: Sequence[Saved],
@@ -106,6 +134,9 @@ def _fill(
     """One variable [learner, instance, parameter, seed, ...], padded with nan to the largest
     record."""
     having = [found for found in results if name in found.arrays]
+    if len({found.arrays[name].ndim for found in having}) > 1:
+        shapes = sorted({found.arrays[name].shape[1:] for found in having}, key=len)
+        raise ValueError(f"{name}: shapes {shapes}; accepted: one number of axes for all learners")
     if having:
         tail = tuple(np.max([found.arrays[name].shape[1:] for found in having], axis=0).astype(int))
     else:

@@ -61,7 +61,7 @@ def grid(learner: Learner, **values: Sequence[float]) -> LearnerGrid:
         raise TypeError(
             f"grid: learner: {type(learner).__name__}; accepted: a Learner (jb.make_learner)"
         )
-    params = dict(learner.params)
+    params = _params("grid", learner)
     columns = {}
     for name, listed in values.items():
         if name not in params or name in RESERVED:
@@ -154,7 +154,7 @@ def points(learner: Learner, settings: Sequence[Mapping[str, float]]) -> Learner
         raise ValueError(
             f"settings: {settings!r}; accepted: a non-empty list of dictionaries, parameter -> value"
         )
-    params = dict(learner.params)
+    params = _params("points", learner)
     names = tuple(dict.fromkeys(name for setting in settings for name in setting))
     for name in names:
         if name not in params or name in RESERVED or np.ndim(params[name]):
@@ -182,8 +182,8 @@ def expand_learners(learners: Mapping[str, Learner | LearnerGrid]) -> dict[str, 
     expanded = {}
     for name, learner in learners.items():
         if isinstance(learner, Learner):
-            _check_params(name, learner)
-            params = {key: np.asarray(value)[None] for key, value in learner.params.items()}
+            own = _params(f"learners[{name!r}]", learner)
+            params = {key: np.asarray(value)[None] for key, value in own.items()}
             expanded[name] = LearnerGrid(learner._replace(params=params), ())
         elif isinstance(learner, LearnerGrid):
             expanded[name] = learner
@@ -196,10 +196,15 @@ def expand_learners(learners: Mapping[str, Learner | LearnerGrid]) -> dict[str, 
     return expanded
 
 
-def _check_params(name: str, learner: Learner) -> None:
+def _params(where: str, learner: Learner) -> dict[str, Any]:
+    """The learner's parameters, if they are numbers by name."""
+    if not isinstance(learner.params, Mapping):
+        raise ValueError(
+            f"{where}: params: {learner.params!r}; accepted: a dictionary, name -> number or array"
+        )
     for key, value in learner.params.items():
         if np.asarray(value).dtype.kind not in "fiub":
             raise ValueError(
-                f"learners[{name!r}]: parameter {key!r} has dtype {np.asarray(value).dtype}; "
-                "accepted: numbers"
+                f"{where}: parameter {key!r} has dtype {np.asarray(value).dtype}; accepted: numbers"
             )
+    return dict(learner.params)

@@ -25,10 +25,22 @@ import jax
 import numpy as np
 
 from jaxbandit.learner import Learner
+from jaxbandit.sweeps.members import (
+    content,
+    enum_members,
+    has_more,
+    is_generated,
+    module_of,
+    says_something,
+    slots_of,
+    stands_in_its_module,
+)
+from jaxbandit.sweeps.members import held as held_by
 from jaxbandit.sweeps.sources import (
     PACKAGE,
     imports_in,
     is_library,
+    modules_in,
     names_in,
     source_of,
     version_of,
@@ -36,11 +48,10 @@ from jaxbandit.sweeps.sources import (
 
 _PLAIN = {str, bytes, int, float, complex, bool, type(None), type(Ellipsis)}
 _BUILTIN = {tuple, list, dict, set, frozenset, types.MappingProxyType}
-_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _DYNAMIC = {"getattr", "globals", "vars", "eval", "exec", "__import__", "import_module", "__dict__"}
 """A function that names one of these may reach anything in the modules that it names."""
-_WRITTEN_BY_PYTHON = {"_fields", "_make", "_replace", "_asdict", "_abc_impl"}
-"""Members of named tuples and abstract classes that say nothing of their own."""
+_BY_NAME = {"import_module", "__import__", "modules"}
+"""A function that names one of these may reach modules by texts."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +79,13 @@ def program_of(thing: Any) -> Program:
         False
     """
     walk = _Walk()
-    # by its fields: how a learner is printed is no part of it
-    root = walk.describe(thing.rules._asdict() if isinstance(thing, Learner) else thing)
-    parts = {name: _hash(value) for name, value in walk.parts.items()} | {
-        "the learner": _hash(root)
-    }
+    try:
+        # by its fields: how a learner is printed is no part of it
+        root = walk.describe(thing.rules._asdict() if isinstance(thing, Learner) else thing)
+        parts = {name: _hash(value) for name, value in walk.parts.items()}
+        parts["the learner"] = _hash(root)
+    except RecursionError:  # deeper than anybody can follow
+        parts = {"the learner": _unknown()}
     return Program(parts, _hash(sorted(parts.items())))
 
 
@@ -88,6 +101,7 @@ class _Walk:
         self._names: dict[int, str] = {}
         self._kept: list[Any] = []  # so that no address is used twice
         self._modules: set[Any] = set()
+        self._open: list[int] = []  # containers that are being described
 
     def describe(self, thing: Any) -> Any:  # noqa: PLR0911  (one case per kind of value)
         if type(thing) in _PLAIN:
@@ -101,24 +115,22 @@ class _Walk:
                 thing.dtype, jax.dtypes.prng_key
             ):
                 return ("key", self.describe(jax.random.key_data(thing)))
-            array = np.asarray(thing)
-            if array.dtype.hasobject:  # its bytes are addresses
-                return ("objects", self.describe(array.tolist()))
-            return (array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).hexdigest())
+            return self._array(thing)
         if id(thing) in self._names:
             return ("part", self._names[id(thing)])
         if isinstance(thing, enum.Enum):
             return ("member", self.describe(type(thing)), thing.name)
         if type(thing) in _BUILTIN:
-            return self._items(thing)
+            return self._container(thing)
         if isinstance(thing, functools.partial):
             return [self.describe(part) for part in (thing.func, thing.args, thing.keywords)]
         if isinstance(thing, types.MethodType):
             return ("method", self.describe(thing.__self__), self.describe(thing.__func__))
         if isinstance(thing, contextvars.ContextVar):
-            return ("variable", thing.name, self.describe(_held(thing)))
+            return ("variable", thing.name, self.describe(held_by(thing)))
         if isinstance(thing, np.ufunc):
-            return ("library", thing.__name__)
+            known = getattr(np, thing.__name__, None) is thing
+            return ("library", thing.__name__) if known else _unknown()
         if isinstance(thing, types.BuiltinFunctionType):
             of = getattr(thing, "__self__", None)  # {...}.get has its dictionary
             own = None if isinstance(of, types.ModuleType) else self.describe(of)
@@ -132,6 +144,24 @@ class _Walk:
             if wrapped is not None:
                 return ("wrapped", self.describe(wrapped))
         return self._object(thing)
+
+    def _array(self, thing: Any) -> Any:
+        array = np.asarray(thing)
+        if array.dtype.hasobject:  # its bytes are addresses
+            return ("objects", self.describe(array.tolist()))
+        bits = (array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).hexdigest())
+        if isinstance(thing, np.ndarray) and type(thing) is not np.ndarray:  # such as a masked one
+            return (bits, self._object(thing))
+        return bits
+
+    def _container(self, thing: Any) -> Any:
+        if id(thing) in self._open:  # it holds itself
+            return ("again", self._open[::-1].index(id(thing)))
+        self._open.append(id(thing))
+        try:
+            return self._items(thing)
+        finally:
+            self._open.pop()
 
     def _items(self, thing: Any) -> Any:
         """What a container holds."""
@@ -148,7 +178,7 @@ class _Walk:
         if is_library(name, getattr(module, "__file__", None)) or (
             whole and name.split(".")[0] == PACKAGE
         ):
-            return ("module", name, version_of(name))
+            return ("module", name, version_of(name), self._put_into(module, names or set()))
         key = ("module", name, None if whole else tuple(sorted(names or ())))
         if key in self._modules:
             return key
@@ -163,6 +193,19 @@ class _Walk:
             ]
         return (name, [(other, self._through(x, names)) for other, x in reached])
 
+    def _put_into(self, module: types.ModuleType, names: set[str]) -> list[Any]:
+        """What a function names in a library's module that may have been put there: numbers, and functions from elsewhere."""
+        there = [(name, vars(module)[name]) for name in sorted(names) if name in vars(module)]
+        return [
+            (name, self.describe(value))
+            for name, value in there
+            if type(value) in _PLAIN
+            or (
+                isinstance(value, types.FunctionType)
+                and not is_library(value.__module__, value.__code__.co_filename)
+            )
+        ]
+
     def _through(self, value: Any, names: set[str] | None) -> Any:
         """A value that a function names; a module among them only as far as its names reach."""
         if isinstance(value, types.ModuleType):
@@ -170,7 +213,7 @@ class _Walk:
         return self.describe(value)
 
     def _part(self, thing: Any, content: Any) -> Any:
-        name = f"{thing.__module__}.{thing.__qualname__}"
+        name = f"{module_of(thing)}.{thing.__qualname__}"
         while name in self.parts:
             name += "'"
         self._names[id(thing)] = name
@@ -180,13 +223,15 @@ class _Walk:
         return ("part", name)
 
     def _function(self, function: types.FunctionType) -> Any:
-        closed = [self.describe(_content(cell)) for cell in function.__closure__ or ()]
+        closed = [self.describe(content(cell)) for cell in function.__closure__ or ()]
         given = [self.describe(x) for x in (function.__defaults__, function.__kwdefaults__)]
         if is_library(function.__module__, function.__code__.co_filename):
             return ("library", version_of(function.__module__), closed, given)
-        if _is_generated(function):  # written by Python, from what the class says
+        if is_generated(function):  # written by Python, from what the class says
             return ("fields", function.__code__.co_varnames, given)
-        own = [(k, self.describe(v)) for k, v in sorted(vars(function).items()) if k[:2] != "__"]
+        own = [
+            (k, self.describe(v)) for k, v in sorted(vars(function).items()) if k != "__wrapped__"
+        ]
         return (source_of(function), closed, given, own, self._named(function))
 
     def _named(self, function: types.FunctionType) -> list[Any]:
@@ -196,22 +241,27 @@ class _Walk:
         if not names.isdisjoint({"globals", "eval", "exec"}):
             here = sorted(n for n in function.__globals__ if n[:2] != "__")
         found = [(n, function.__globals__[n]) for n in here] + imports_in(function)
-        return [(name, self._through(value, names)) for name, value in found]
+        told = [(name, self._through(value, names)) for name, value in found]
+        if names.isdisjoint(_BY_NAME) or str(function.__module__).split(".")[0] == PACKAGE:
+            return told
+        spoken = modules_in(function.__code__)
+        return [*told, [self._module(module, None) for module in spoken] or _unknown()]
 
     def _class(self, thing: type) -> Any:
-        if is_library(thing.__module__):
-            return ("library", version_of(thing.__module__))
+        module = module_of(thing)
+        if is_library(module) and stands_in_its_module(thing):
+            return ("library", version_of(module))
         if issubclass(thing, enum.Enum):
-            members = {name: each.value for name, each in thing.__members__.items()}
-            members |= {k: v for k, v in vars(thing).items() if isinstance(v, types.FunctionType)}
+            members = dict(enum_members(thing))
         else:
-            members = {k: v for k, v in vars(thing).items() if _says_something(k, v)}
+            members = {k: v for k, v in vars(thing).items() if says_something(k, v)}
         described = [(name, self._member(value)) for name, value in sorted(members.items())]
         if dataclasses.is_dataclass(thing):
             for field in dataclasses.fields(thing):
                 default = [self.describe(x) for x in (field.default, field.default_factory)]
                 described.append((field.name, default))
-        return ("class", [self.describe(base) for base in thing.__bases__], described)
+        bases = [self.describe(base) for base in (type(thing), *thing.__bases__)]
+        return ("class", bases, described)
 
     def _member(self, value: Any) -> Any:
         """A member of a class; properties, class methods and the like by the functions in them."""
@@ -226,17 +276,17 @@ class _Walk:
         kind = self.describe(type(thing))
         self._names[id(thing)] = f"object {len(self._names)}"
         self._kept.append(thing)
-        slots = [name for base in type(thing).__mro__ for name in _slots(base)]
+        slots = [name for base in type(thing).__mro__ for name in slots_of(base)]
         held = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
         held |= getattr(thing, "__dict__", {})
         # `functools.update_wrapper` leaves texts of what is wrapped
         held = {k: v for k, v in held.items() if k[:2] != "__" or k == "__wrapped__"}
         inside: Any = None
         if isinstance(thing, Mapping | tuple | list | set | frozenset):
-            inside = self._items(thing)
+            inside = (self._items(thing), self.describe(getattr(thing, "default_factory", None)))
         elif isinstance(thing, str | bytes | int | float | complex):
             inside = repr(next(b for b in type(thing).__mro__ if b in _PLAIN)(thing))
-        elif not held:
+        elif not held or has_more(type(thing)):
             inside = self._reduced(thing)
         return (kind, [(k, self.describe(held[k])) for k in sorted(held)], inside)
 
@@ -249,42 +299,11 @@ class _Walk:
         except Exception:
             text = repr(thing)
             # Neither content nor a stable text: nobody can say whether it is the same next time.
-            return uuid.uuid4().hex if " at 0x" in text else text
+            return _unknown() if " at 0x" in text else text
         listed = [list(x) if hasattr(x, "__next__") else x for x in rest]
         return [self.describe(part) for part in (made, arguments, *listed)]
 
 
-def _slots(base: type) -> tuple[str, ...]:
-    named = vars(base).get("__slots__", ())
-    return (named,) if isinstance(named, str) else tuple(named)
-
-
-def _is_generated(function: types.FunctionType) -> bool:
-    """Whether the standard library wrote the text of a function: methods of named tuples and data classes."""
-    module = str(function.__module__)
-    return module.startswith("namedtuple_") or function.__code__.co_filename == "<string>"
-
-
-def _says_something(name: str, value: Any) -> bool:
-    """Whether a member of a class was written by its author; Python adds some, others in every version."""
-    if isinstance(value, _DESCRIPTORS) or type(value).__name__ == "_tuplegetter":
-        return False
-    inner = getattr(value, "__func__", value)
-    if isinstance(inner, types.FunctionType):
-        written = not _is_generated(inner) and not is_library(None, inner.__code__.co_filename)
-        return written and name != "__annotate__"
-    return name not in _WRITTEN_BY_PYTHON and name[:2] != "__"
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
-
-
-def _held(variable: contextvars.ContextVar[Any]) -> Any:
-    try:
-        return variable.get()
-    except LookupError:  # not set, and no default
-        return None
+def _unknown() -> str:
+    """Unlike anything else, itself included."""
+    return uuid.uuid4().hex

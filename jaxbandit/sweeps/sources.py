@@ -76,6 +76,31 @@ def names_in(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*(names_in(each) for each in inner))
 
 
+def modules_in(code: types.CodeType) -> list[types.ModuleType]:
+    """The modules whose names stand in a function as texts, its inner functions included.
+
+    Example:
+        >>> [module.__name__ for module in modules_in((lambda: importlib.import_module("json")).__code__)]
+        ['json']
+    """
+    found = [_named_module(const) for const in code.co_consts if isinstance(const, str)]
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            found += modules_in(const)
+    return [module for module in found if module is not None]
+
+
+def _named_module(text: str) -> types.ModuleType | None:
+    """The module of that name, imported unless it is a library's."""
+    if not text.replace(".", "_").isidentifier():
+        return None
+    try:
+        found = sys.modules.get(text)
+        return found if found is not None or _is_installed(text) else importlib.import_module(text)
+    except (ImportError, ValueError):
+        return None
+
+
 def imports_in(function: types.FunctionType) -> list[tuple[str, Any]]:
     """What a function imports when it runs: names and modules, or what they hold; libraries stay unloaded.
 

@@ -16,6 +16,7 @@ jitted chunks, so memory does not grow with T.
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -24,11 +25,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 import jax
 
 from jaxbandit import checks
-from jaxbandit.learner import Learner
+from jaxbandit.learner import RESERVED, Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric, check_metrics, dims_of
 from jaxbandit.record import Recording, linear
-from jaxbandit.sweeps.dataset import AXES, make_dataset
+from jaxbandit.sweeps.dataset import AXES, make_dataset, warn_of_nan
 from jaxbandit.sweeps.families import expand_instances
 from jaxbandit.sweeps.groups import choose_devices, device_memory, make_groups, most_workers
 from jaxbandit.sweeps.identity import bits_of, identity, programs_of
@@ -184,14 +185,17 @@ def sweep(
         if limit is not None:
             checks.whole(name, limit)
     seed = checks.seed("seed", seed)
-    if not checkpoint_seconds >= 0:
+    if not isinstance(checkpoint_seconds, numbers.Real) or not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds: {checkpoint_seconds!r}; accepted: 0 or more")
+    for name, flag in (("resume", resume), ("allow_other_bits", allow_other_bits)):
+        checks.choice(name, flag, (False, True))
     if progress not in (True, False, "always"):
         raise ValueError(f'progress: {progress!r}; accepted: True, False, "always"')
     if not isinstance(record, Recording):
         raise TypeError(f"record: {record!r}; accepted: jb.record.linear, log or explicit")
     points = record.points(total)
-    measured = check_metrics(metrics, taken=AXES)
+    params = (name for grid in grids.values() for name in grid.learner.params)
+    measured = check_metrics(metrics, taken=(*AXES, *RESERVED, *params))
     seeds = list(range(count)) if shard is None else seeds_of(shard, count)
     if not seeds:
         raise ValueError(
@@ -251,7 +255,7 @@ def sweep(
         "devices": len(settings.devices),
         "workers": settings.workers,
     }
-    dims = {name: axes for name, metric in measured.items() if (axes := _metric_axes(metric))}
+    dims = {name: ("episode", *(dims_of(metric) or ())) for name, metric in measured.items()}
     dataset = partial(
         make_dataset, learners=grids, instances=mdps, seeds=seeds, points=points, config=described,
         metric_dims=dims,
@@ -275,10 +279,6 @@ def sweep(
     if store is not None:
         forget_stale(store, everything)
         store.close()
-    return dataset(everything)
-
-
-def _metric_axes(metric: Metric) -> tuple[str, ...] | None:
-    """The dimensions of a metric beyond those of a lane, if its axes have names."""
-    names = dims_of(metric)
-    return None if names is None else ("episode", *names)
+    found = dataset(everything)
+    warn_of_nan(found, measured)
+    return found

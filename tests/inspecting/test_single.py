@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.errors import LearnerError
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
 FEW = jb.record.linear(4)
@@ -97,3 +98,43 @@ def test_mistakes():
         jb.run("ucbvi", MDP, 10, key)
     with pytest.raises(ValueError, match="needs an ordered MDP"):
         jb.run(jb.make_learner("ordered-expref"), MDP._replace(rank=None), 10, key)
+
+
+@pytest.mark.parametrize(
+    ("policy", "saying"),
+    [
+        (np.full((3, 3), 5, np.int32), "action 5; accepted: 0..2"),
+        (np.full((3, 3), -1, np.int32), "action -1; accepted: 0..2"),
+        (np.full((3, 3, 3), 1.0, np.float32), r"probabilities \[1.0, 1.0, 1.0\]; accepted: 3"),
+        (np.zeros((3, 3, 3), np.float32), r"probabilities \[0.0, 0.0, 0.0\]; accepted: 3"),
+        (np.full((3, 3, 3), np.nan, np.float32), r"probabilities \[nan, nan, nan\]; accepted: 3"),
+    ],
+)
+def test_no_wrong_learner_gets_a_number(policy, saying):
+    """Wrong from the 31st episode on, inside a stretch."""
+    good = np.zeros_like(policy) if policy.ndim == 2 else np.full_like(policy, 1 / 3)
+    learner = jb.Learner(
+        init=lambda problem, params: np.int32(0),
+        act=lambda state, key: jax.numpy.where(state >= 30, policy, good),
+        update=lambda state, policy, feedback: state + 1,
+        name="stranger",
+    )
+    assert jb.run(learner, MDP, 30, jax.random.key(0), FEW).regret[-1] >= 0
+    saying = f"learner 'stranger', episode 31, stage 1, level 1: {saying}"
+    with pytest.raises(LearnerError, match=saying):
+        jb.run(learner, MDP, 100, jax.random.key(0), FEW)
+
+
+def test_what_a_sweep_refuses_is_refused():
+    learner = jb.make_learner("ucbvi")
+    for wrong, saying in (
+        (learner._replace(needs=("ranks",)), "needs: 'ranks'; accepted: rank"),
+        (
+            learner._replace(params={**learner.params, "bonus_scale": np.nan}),
+            "'ucbvi': bonus_scale",
+        ),
+        (learner._replace(init=lambda *_: "x"), "'ucbvi': init gives str; accepted: a tree"),
+        (jb.make_learner("uniform")._replace(act=lambda *_: None), "act gives NoneType; accepted"),
+    ):
+        with pytest.raises(ValueError, match=saying):
+            jb.run(wrong, MDP, 20, jax.random.key(0), FEW)

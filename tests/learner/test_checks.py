@@ -93,3 +93,10 @@ def test_reserved_names_are_those_of_a_result():
     reports = {"phase_end", "active_actions"}
     assert set(results.data_vars) - reports <= set(RESERVED)
     assert set(results.coords) <= set(COORDINATES)
+
+
+def test_names_are_those_that_a_sweep_accepts():
+    """They stand in progress lines and errors."""
+    for name in ("two\nlines", "\x1b[2J", " "):
+        with pytest.raises(ValueError, match=r"learner: name .*accepted: "):
+            check_contract(jb.make_learner("uniform")._replace(name=name))

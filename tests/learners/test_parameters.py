@@ -57,3 +57,20 @@ def test_the_others():
     check_policy({"policy": np.full((2, 2, 4), 0.25, np.float32)})
     with pytest.raises(ValueError, match=r"policy: .*\.\.\.; accepted: action probabilities"):
         check_policy({"policy": np.full((2, 20, 4), 0.3)})
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("expref", {"preset": ["theory"]}),
+        ("expref", {"epsilons": 10**400}),
+        ("prophet-bandit", {"first_epsilon": "x"}),
+        ("prophet-bandit", {"threshold_scale": 1j}),
+        ("prophet-bandit", {"episodes_scale": 10**400}),
+        ("prophet-optimism", {"values": "x"}),
+        ("prophet-optimism", {"values": 1j}),
+    ],
+)
+def test_strange_values_are_refused_by_the_name_of_the_parameter(name, wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}: .*accepted: "):
+        jb.make_learner(name, **wrong)

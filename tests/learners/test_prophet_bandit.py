@@ -100,7 +100,7 @@ def test_other_widths_are_refused():
     learner = prophet_bandit()
     with pytest.raises(ValueError, match="an MDP of width k = 2; accepted: k = 1"):
         learner.init(Problem(3, 2, 2, 10.0), learner.params)
-    with pytest.raises(ValueError, match=r"first_epsilon: 0.0; accepted: a finite number > 0"):
+    with pytest.raises(ValueError, match=r"first_epsilon: 0; accepted: a finite number > 0"):
         prophet_bandit(first_epsilon=0)
 
 

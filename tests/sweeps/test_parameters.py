@@ -125,3 +125,14 @@ def test_points_of_a_product_run_as_the_grid():
 def test_errors_name_what_is_accepted(settings, message):
     with pytest.raises(ValueError, match=message):
         jb.points(jb.make_learner("ucbvi"), settings)
+
+
+def test_parameters_that_are_no_dictionary():
+    wrong = jb.make_learner("ucbvi")._replace(params=[1.0])
+    for call in (
+        lambda: expand_learners({"mine": wrong}),
+        lambda: jb.grid(wrong, bonus_scale=[1.0]),
+        lambda: jb.points(wrong, [{"bonus_scale": 1.0}]),
+    ):
+        with pytest.raises(ValueError, match=r"params: \[1.0\]; accepted: a dictionary, name"):
+            call()

@@ -435,9 +435,159 @@ REACHED = {
             "    return p(a)\n"
         ),
     },
+    "defaultdict factory": {
+        "k": (
+            "import collections\n"
+            "D=collections.defaultdict(lambda: #V#)\n"
+            "def f(a):\n"
+            "    return a+D['z']\n"
+        ),
+    },
+    "metaclass attr": {
+        "k": (
+            "class M(type):\n"
+            "    c=#V#\n"
+            "class T(metaclass=M):\n"
+            "    pass\n"
+            "def f(a):\n"
+            "    return a+T.c\n"
+        ),
+    },
+    "metaclass property": {
+        "k": (
+            "class M(type):\n"
+            "    @property\n"
+            "    def c(cls):\n"
+            "        return #V#\n"
+            "class T(metaclass=M):\n"
+            "    pass\n"
+            "def f(a):\n"
+            "    return a+T.c\n"
+        ),
+    },
+    "class dunder attr": {
+        "k": ("class T:\n    __c__=#V#\ndef f(a):\n    return a+T.__c__\n"),
+    },
+    "function dunder attr": {
+        "k": ("def g(a): return a+g.__c__\ng.__c__=#V#\ndef f(a):\n    return g(a)\n"),
+    },
+    "random.Random": {
+        "k": ("import random\nr=random.Random(#V#)\ndef f(a):\n    return a+r.random()\n"),
+    },
+    "masked array": {
+        "k": (
+            "import numpy as np\n"
+            "R=np.ma.array([1,2],mask=[False,#V#==1],fill_value=7)\n"
+            "def f(a):\n"
+            "    return a+int(R.filled()[1])\n"
+        ),
+    },
+    "enum property": {
+        "k": (
+            "import enum\n"
+            "class E(enum.Enum):\n"
+            "    A=1\n"
+            "    @property\n"
+            "    def g(self): return #V#\n"
+            "def f(a):\n"
+            "    return a+E.A.g\n"
+        ),
+    },
+    "enum classmethod": {
+        "k": (
+            "import enum\n"
+            "class E(enum.Enum):\n"
+            "    A=1\n"
+            "    @classmethod\n"
+            "    def g(cls): return #V#\n"
+            "def f(a):\n"
+            "    return a+E.g()\n"
+        ),
+    },
+    "enum member attr": {
+        "k": (
+            "import enum\n"
+            "class E(enum.Enum):\n"
+            "    A=1\n"
+            "E.A.extra=#V#\n"
+            "def f(a):\n"
+            "    return a+E.A.extra\n"
+        ),
+    },
+    "monkeypatched stdlib": {
+        "k": ("import math\nmath.mine=#V#\ndef f(a):\n    return a+math.mine\n"),
+    },
+    "monkeypatched library fn": {
+        "k": (
+            "import jax.numpy as jnp\njnp.mine=lambda a:a+#V#\ndef f(a):\n    return jnp.mine(a)\n"
+        ),
+    },
+    "importlib by string": {
+        "k": ("import importlib\ndef f(a):\n    return importlib.import_module('k_near').g(a)\n"),
+        "k_near": ("def g(a): return a+#V#\n"),
+    },
+    "__import__ by string": {
+        "k": ("def f(a):\n    return __import__('k_near').g(a)\n"),
+        "k_near": ("def g(a): return a+#V#\n"),
+    },
+    "sys.modules": {
+        "k": ("import sys, k_near\ndef f(a):\n    return sys.modules['k_near'].g(a)\n"),
+        "k_near": ("def g(a): return a+#V#\n"),
+    },
+    "exec code string": {
+        "k": ("exec('def g(a):\\n    return a+#V#')\ndef f(a):\n    return g(a)\n"),
+    },
+    "make_dataclass": {
+        "k": (
+            "import dataclasses\n"
+            "T=dataclasses.make_dataclass('T',[('c',int,#V#)])\n"
+            "def f(a):\n"
+            "    return a+T().c\n"
+        ),
+    },
+    "cyclic list": {
+        "k": ("L=[0]; L.append(L); L[0]=#V#\ndef f(a):\n    return a+L[0]\n"),
+    },
+    "np frompyfunc": {
+        "k": (
+            "import numpy as np\np=np.frompyfunc(lambda a:a+#V#,1,1)\ndef f(a):\n    return p(a)\n"
+        ),
+    },
+    "list of lambdas": {
+        "k": ("G=[lambda a:a, lambda a:a+#V#]\ndef f(a):\n    return G[1](a)\n"),
+    },
+    "two lambdas on a line": {
+        "k": ("g, h = (lambda a: a), (lambda a: a+#V#)\ndef f(a):\n    return h(a)\n"),
+    },
+    "module __getattr__": {
+        "k": ("import k_near\ndef f(a):\n    return a+k_near.thing\n"),
+        "k_near": (
+            "def __getattr__(n):\n    if n=='thing': return #V#\n    raise AttributeError(n)\n"
+        ),
+    },
+    "custom descriptor": {
+        "k": (
+            "class D:\n"
+            "    def __init__(s,c): s.c=c\n"
+            "    def __get__(s,o,t): return s.c\n"
+            "class T:\n"
+            "    x=D(#V#)\n"
+            "def f(a):\n"
+            "    return a+T().x\n"
+        ),
+    },
+    "numpy rng state": {
+        "k": (
+            "import numpy as np\n"
+            "r=np.random.default_rng(#V#)\n"
+            "def f(a):\n"
+            "    return a+r.integers(5)\n"
+        ),
+    },
 }
-NOT_CONTINUED = {"singledispatch"}
-"""Its registry holds weak references, which nobody can compare: such a learner always runs anew."""
+NOT_CONTINUED = {"singledispatch", "np frompyfunc"}
+"""A registry of weak references and a function inside numpy's, which nobody can compare: such a learner always runs
+anew."""
 
 
 def program(folder, kind, number, layout=str):
@@ -475,3 +625,10 @@ def test_an_edit_is_another_program(kind, tmp_path):
 def test_comments_and_another_look_are_none(kind, tmp_path):
     one = program(tmp_path / "one", kind, 1)
     assert program(tmp_path / "two", kind, 1, with_comments) == one
+
+
+def test_what_is_too_deep_to_follow_is_not_continued(tmp_path):
+    """And no error: the learner may be right."""
+    chain = "".join(f"def g{i}(a):\n    return g{i + 1}(a)\n" for i in range(400))
+    REACHED["chain"] = {"k": chain + "def g400(a):\n    return a\ndef f(a):\n    return g0(a)\n"}
+    assert program(tmp_path, "chain", 1).digest != program(tmp_path, "chain", 1).digest

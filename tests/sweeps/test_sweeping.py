@@ -254,3 +254,18 @@ def test_type_checkers_know_every_option_by_its_type():
     seen = inspect.signature(sweep).parameters
     known = {name: hint.__forward_arg__ for name, hint in SweepOptions.__annotations__.items()}
     assert known == {name: p.annotation for name, p in seen.items() if name not in own}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "saying"),
+    [
+        ({"checkpoint_seconds": "x"}, "checkpoint_seconds: 'x'; accepted: 0 or more"),
+        ({"checkpoint_seconds": None}, "checkpoint_seconds: None; accepted"),
+        ({"resume": "x"}, "resume: 'x'; accepted: False, True"),
+        ({"allow_other_bits": None}, "allow_other_bits: None; accepted: False, True"),
+    ],
+)
+def test_options_that_nobody_can_mean(wrong, saying):
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+    with pytest.raises(ValueError, match=saying):
+        jb.sweep({"U": jb.make_learner("uniform")}, {"I": mdp}, 10, 1, progress=False, **wrong)

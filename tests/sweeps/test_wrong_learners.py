@@ -135,6 +135,63 @@ def test_the_same_block_learner_episode_by_episode():
         run(learner, "episodes")
 
 
+STRANGE_BLOCKS = {
+    "stage -1": {"stage": lambda late: jnp.where(late, -1, 0).astype(jnp.int32)},
+    "stage H": {"stage": lambda late: jnp.where(late, H, 0).astype(jnp.int32)},
+    "no episodes": {"episodes": lambda late: jnp.where(late, 0.0, EPISODES)[None]},
+    "2.5 episodes": {"episodes": lambda late: jnp.where(late, 2.5, EPISODES)[None]},
+    "-1 episodes": {"episodes": lambda late: jnp.where(late, -1.0, EPISODES)[None]},
+    "nan episodes": {"episodes": lambda late: jnp.where(late, jnp.nan, EPISODES)[None]},
+}
+
+
+@pytest.mark.parametrize("name", STRANGE_BLOCKS)
+def test_blocks_that_cannot_begin_are_none_episode_by_episode_either(name):
+    def next_block(state):
+        plain = {
+            "policy": right(),
+            "stage": jnp.int32(0),
+            "rows": right()[:1],
+            "episodes": jnp.full(1, float(EPISODES)),
+        }
+        wrong = {field: make(state >= 1) for field, make in STRANGE_BLOCKS[name].items()}
+        return Blocks(**(plain | wrong))
+
+    form = BlockForm(init, next_block, lambda state, episodes, totals: state + 1)
+    learner = from_blocks(form, name="stranger", params={})
+    with pytest.raises(LearnerError, match="learner 'stranger', after 10 episodes: block 2"):
+        run(learner, "blocks")
+    with pytest.raises(LearnerError, match=r"learner 'stranger', episode 11, stage ., level 1"):
+        run(learner, "episodes")
+
+
+@pytest.mark.parametrize(
+    ("functions", "saying"),
+    [
+        ({"act": lambda state, key: None}, "act gives NoneType; accepted: actions"),
+        ({"act": lambda state, key: [[0, 0]] * H}, "act gives list; accepted: actions"),
+        ({"update": lambda *_: None}, "update gives .*None.*; accepted: a state like that of init"),
+        (
+            {"update": lambda state, *_: jnp.float32(0.5)},
+            r"update gives .*float32 \[\]; accepted: a state",
+        ),
+        ({"init": lambda *_: "x"}, "init gives str; accepted: a tree of arrays"),
+    ],
+)
+def test_functions_that_do_not_fit_together(functions, saying):
+    """Not jax's words for it, which name no learner."""
+    learner = actions_after(99, 0)._replace(**functions)
+    with pytest.raises(LearnerError, match=f"learner 'stranger': {saying}"):
+        run(learner)
+
+
+def test_absorb_that_gives_another_state_episode_by_episode():
+    form = blocks("nan", "rows")._replace(absorb=lambda state, episodes, totals: jnp.float32(0.5))
+    learner = from_blocks(form, name="stranger", params={})
+    with pytest.raises(LearnerError, match=r"learner 'stranger': absorb returns .*float32 \[\]"):
+        run(learner, "episodes")
+
+
 @pytest.mark.parametrize("engine", ["episodes", "blocks"])
 def test_a_report_cannot_take_the_name_of_a_result(engine):
     def boast(state):
@@ -144,6 +201,23 @@ def test_a_report_cannot_take_the_name_of_a_result(engine):
     learner = learner._replace(report=boast, blocks=learner.blocks._replace(report=boast))
     with pytest.raises(ValueError, match="'expref': report: 'regret'; accepted: names other than"):
         run(learner, engine)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "saying"),
+    [
+        ("two\nlines", 1.0, r"report: name .* has the character '\\n'"),
+        ("a/b", 1.0, "report: 'a/b'; accepted: names without"),
+        ("depth", 1j, "report: depth: complex.*; accepted: arrays of numbers"),
+        ("guess", 1.0, "report: 'guess'; accepted: names other than those of the metrics, guess"),
+    ],
+)
+def test_a_report_that_no_result_can_hold(name, value, saying):
+    learner = jb.make_learner("uniform")._replace(report=lambda state: {name: jnp.asarray(value)})
+    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
+    metrics = {"guess": jb.metrics.best_guess_gap}
+    with pytest.raises(ValueError, match=f"learner 'uniform': {saying}"):
+        jb.sweep({"mine": learner}, {"I": mdp}, 10, 1, metrics=metrics, progress=False)
 
 
 @pytest.mark.parametrize("engine", ["episodes", "blocks"])

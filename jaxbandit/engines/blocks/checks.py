@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxbandit.errors import LearnerError
 from jaxbandit.learner import Blocks
+from jaxbandit.learner.fitting import check_absorbed, check_blocks
 
 TOLERANCE = 1e-6
 """How far from 1 probabilities may sum: those that were rounded to float32 pass, A 2^-24 < 1e-6 for up to 16 actions,
@@ -25,41 +26,15 @@ def check_shapes(
     name: str, form: Any, state: Any, constants: Any, sizes: tuple[int, int, int]
 ) -> None:
     """Raises LearnerError unless the functions of a block form fit together; ``state`` is that of one lane."""
-    H, k, A = sizes
-    blocks = jax.eval_shape(form.next_block, state, constants)
-    if not isinstance(blocks, Blocks):
-        raise LearnerError(
-            f"learner {name!r}: next_block returns {type(blocks).__name__}; accepted: jb.Blocks"
-        )
-    arms = np.shape(blocks.episodes)[:1] or (1,)
-    wanted = {
-        "policy": ("float [H, k+1, A]", jnp.floating, (H, k + 1, A)),
-        "stage": ("int []", jnp.integer, ()),
-        "rows": ("float [B, k+1, A]", jnp.floating, (*arms, k + 1, A)),
-        "episodes": ("numbers [B]", jnp.number, arms),
-    }
-    for field, (words, kind, shape) in wanted.items():
-        leaf = getattr(blocks, field)
-        dtype, seen = jnp.result_type(leaf), np.shape(leaf)
-        if seen != shape or not jnp.issubdtype(dtype, kind) or 0 in seen:
-            raise LearnerError(
-                f"learner {name!r}: next_block gives {field}: {dtype} {list(seen)}; "
-                f"accepted: {words} = {list(shape)}"
-            )
-    totals = jax.ShapeDtypeStruct(arms, jnp.float64)
-    after = jax.eval_shape(form.absorb, state, blocks.episodes, totals, constants)
-    before = jax.eval_shape(lambda state: state, state)
-    if _describe(after) != _describe(before):
-        raise LearnerError(
-            f"learner {name!r}: absorb returns {_describe(after)}; accepted: a state like that of "
-            f"init, {_describe(before)}"
-        )
-
-
-def _describe(tree: Any) -> str:
-    leaves, structure = jax.tree.flatten(tree)
-    words = ", ".join(f"{leaf.dtype} {list(leaf.shape)}" for leaf in leaves)
-    return f"{structure} of {words}"
+    try:
+        # the functions themselves: jax remembers their traces
+        blocks = jax.eval_shape(form.next_block, state, constants)
+        check_blocks(blocks, sizes)
+        totals = jax.ShapeDtypeStruct(blocks.episodes.shape, jnp.float64)
+        after = jax.eval_shape(form.absorb, state, blocks.episodes, totals, constants)
+        check_absorbed(state, after)
+    except LearnerError as error:
+        raise LearnerError(f"learner {name!r}: {error}") from error
 
 
 def sound(blocks: Blocks) -> jax.Array:

@@ -1,0 +1,198 @@
+"""Whether a learner's functions fit together: shapes and types of what they give are looked at, nothing is run.
+
+A sweep comes here when a program cannot be made, to say whose fault it is; a single run before it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.errors import LearnerError
+from jaxbandit.feedback import Trajectory, observe
+from jaxbandit.learner.protocols import Blocks
+from jaxbandit.types import Array
+
+TOLERANCE = 1e-4
+"""Of the sum of probabilities in 32 bits, as on the episode engine."""
+
+
+def check_first_state(state: Any) -> Any:
+    """The state if every leaf is an array or a number, else LearnerError.
+
+    Example:
+        >>> check_first_state({"mean": 0.0, "best": "left"})
+        Traceback (most recent call last):
+        ...
+        jaxbandit.errors.LearnerError: init gives ['best']: str; accepted: a tree of arrays and numbers
+    """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        if not _is_array(leaf):
+            where = jax.tree_util.keystr(path)
+            raise LearnerError(
+                f"init gives {where}{': ' if where else ''}{type(leaf).__name__}; "
+                "accepted: a tree of arrays and numbers"
+            )
+    return state
+
+
+def check_steps(rules: Any, sizes: tuple[int, int, int], constants: Any, state: Any) -> None:
+    """Raises LearnerError unless ``act`` gives a policy and ``update`` a state like the one before.
+
+    Args:
+        rules: a normalised learner.
+        sizes: H, k and A.
+        constants: its constants for one lane, arrays or their shapes.
+        state: its first state for one lane, likewise.
+    """
+    lanes = (1,) if rules.lanes_last else ()
+    whole, real = (
+        jax.ShapeDtypeStruct((sizes[0], *lanes), dtype) for dtype in (jnp.int32, jnp.float32)
+    )
+    episode = Trajectory(levels=whole, actions=whole, rewards=real, next_levels=whole)
+    word = jax.ShapeDtypeStruct(lanes, jnp.uint32)
+
+    def step(state, constants, episode, word):
+        keys = jax.random.split(jax.random.key(0), lanes) if lanes else jax.random.key(0)
+        with _named(rules.name, "act"):
+            policy = rules.act(state, keys, constants)
+        _check_policy_shape(rules.name, sizes, policy, len(lanes))
+        seen = observe(rules.feedback, episode, word)
+        with _named(rules.name, "update"):
+            after = rules.update(state, policy, seen, constants)
+        _check_same_state(rules.name, state, after)
+
+    shapes = jax.tree.map(lambda x: _with_lanes(x, lanes), (state, constants))
+    jax.eval_shape(step, *shapes, episode, word)
+
+
+def check_blocks(blocks: Any, sizes: tuple[int, int, int] | None = None) -> None:
+    """Raises LearnerError unless these are blocks of one lane whose arrays fit together, and fit H, k and A if they are known."""
+    if not isinstance(blocks, Blocks):
+        raise LearnerError(f"next_block returns {type(blocks).__name__}; accepted: jb.Blocks")
+    arms = np.shape(blocks.episodes)[:1] or (1,)
+    if sizes is None:
+        states = (*np.shape(blocks.policy), 1, 1, 1)[:3]
+    else:
+        states = (sizes[0], sizes[1] + 1, sizes[2])
+    wanted = {
+        "policy": ("float [H, k+1, A]", jnp.floating, states),
+        "stage": ("int []", jnp.integer, ()),
+        "rows": ("float [B, k+1, A]", jnp.floating, (*arms, *states[1:])),
+        "episodes": ("numbers [B]", jnp.number, arms),
+    }
+    for field, (words, kind, shape) in wanted.items():
+        leaf = getattr(blocks, field)
+        seen = np.shape(leaf) if _is_array(leaf) else None
+        dtype = jnp.result_type(leaf) if _is_array(leaf) else type(leaf).__name__
+        if seen != shape or not jnp.issubdtype(dtype, kind) or 0 in seen:
+            shown = "" if seen is None else f" {list(seen)}"
+            raise LearnerError(
+                f"next_block gives {field}: {dtype}{shown}; accepted: {words} = {list(shape)}"
+            )
+
+
+def check_absorbed(before: Any, after: Any) -> None:
+    """Raises LearnerError unless ``absorb`` gives a state like the one before."""
+    if _described(after) != _described(before):
+        raise LearnerError(
+            f"absorb returns {_described(after)}; accepted: a state like that of init, "
+            f"{_described(before)}"
+        )
+
+
+def is_policy(policy: Array, num_actions: int) -> jax.Array:
+    """Whether actions [H, k+1] or probabilities [H, k+1, A] are those of a policy at each state, bool [H, k+1].
+
+    Level 0, where nothing matters, always is.
+    """
+    if policy.ndim == 2:
+        right = (policy >= 0) & (policy < num_actions)
+    else:  # written so that nan is wrong too; a sum of half floats would be rounded to 1
+        policy = policy.astype(jnp.float32)
+        total = jnp.sum(policy, axis=-1)
+        right = (jnp.min(policy, axis=-1) >= 0) & (jnp.abs(total - 1) <= TOLERANCE)
+    return right.at[:, 0].set(True)
+
+
+def wrong_policy(name: str, policy: np.ndarray, num_actions: int, episode: int) -> LearnerError:
+    """The error for a policy that is none at some state; episodes count from 1."""
+    right = np.asarray(is_policy(jnp.asarray(policy), num_actions))
+    stage, level = np.argwhere(~right)[0]
+    if policy.ndim == 2:
+        what, accepted = "action", f"0..{num_actions - 1}"
+    else:
+        what, accepted = "probabilities", f"{num_actions} probabilities >= 0 that sum to 1"
+    return LearnerError(
+        f"learner {name!r}, episode {episode}, stage {stage + 1}, level {level}: {what} "
+        f"{np.asarray(policy[stage, level]).tolist()}; accepted: {accepted}"
+    )
+
+
+def _check_policy_shape(
+    name: str, sizes: tuple[int, int, int], policy: Any, num_lanes: int
+) -> None:
+    H, k, A = sizes
+    seen, words = None, type(policy).__name__
+    if _is_array(policy):
+        dtype = jnp.result_type(policy)
+        seen = np.shape(policy)[: np.ndim(policy) - num_lanes]
+        words = f"{dtype}{list(seen)}"
+        if jnp.issubdtype(dtype, jnp.integer) and seen == (H, k + 1):
+            return
+        if jnp.issubdtype(dtype, jnp.floating) and seen == (H, k + 1, A):
+            return
+    raise LearnerError(
+        f"learner {name!r}: act gives {words}; accepted: actions, integers [H, k+1] = {[H, k + 1]}, "
+        f"or probabilities, floats [H, k+1, A] = {[H, k + 1, A]}"
+    )
+
+
+def _check_same_state(name: str, before: Any, after: Any) -> None:
+    if _described(after) != _described(before):
+        raise LearnerError(
+            f"learner {name!r}: update gives {_described(after)}; accepted: a state like that of init, "
+            f"{_described(before)}"
+        )
+
+
+def _described(tree: Any) -> str:
+    leaves, structure = jax.tree.flatten(tree)
+    words = ", ".join(
+        f"{jnp.result_type(leaf)} {list(np.shape(leaf))}"
+        if _is_array(leaf)
+        else type(leaf).__name__
+        for leaf in leaves
+    )
+    return f"{structure} of {words}" if words else str(structure)
+
+
+def _is_array(leaf: Any) -> bool:
+    """Arrays, tracers, shapes and numbers; no text, no objects."""
+    if isinstance(leaf, bool | int | float | complex):
+        return True
+    dtype = getattr(leaf, "dtype", None)
+    return dtype is not None and getattr(dtype, "kind", "f") not in "OSUMm"
+
+
+def _with_lanes(leaf: Any, lanes: tuple[int, ...]) -> Any:
+    return jax.ShapeDtypeStruct(
+        (*np.shape(leaf), *lanes), jax.dtypes.canonicalize_dtype(leaf.dtype)
+    )
+
+
+@contextmanager
+def _named(name: str, function: str) -> Iterator[None]:
+    """What fails inside says whose it is."""
+    try:
+        yield
+    except LearnerError as error:
+        raise LearnerError(f"learner {name!r}: {error}") from error
+    except Exception as error:
+        error.add_note(f"in {function} of learner {name!r}")
+        raise

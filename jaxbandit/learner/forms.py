@@ -56,7 +56,8 @@ class StraightForm(NamedTuple):
     """The same learner as straight-line code over trailing lanes, for devices on which a branch or a loop asks the host.
 
     It may keep its state in another form while the episodes of a call are played. Its numbers are those of the
-    learner: integers equal, reals to rounding. All functions take the learner's constants.
+    learner: integers equal, reals to rounding. All functions take the learner's constants. (`Learner.staged` has the same
+    functions, for CPUs.)
     """
 
     enter: Callable
@@ -150,13 +151,16 @@ class Learner(NamedTuple):
     the scalar parameters."""
     straight: StraightForm | None = None
     """How GPUs run a learner with ``lanes_last``, where that differs."""
+    staged: StraightForm | None = None
+    """How CPUs run it, where that differs: with its state in another form while the episodes of a call are played. Loops
+    are welcome there, and ``live`` is None: every turn counts."""
     pad: Pad | None = None
     """pad(state, constants) -> state, if the learner may run in larger sizes than those of the MDP, so
     that a GPU runs several sizes at once; `with_zeros` where zeros will do. Then stages beyond H
     are spent at level 0 with rewards of 0, levels beyond k are never visited, and neither may
     change what is played at the MDP's own states. None: it runs in the MDP's own sizes only."""
     of: tuple[Any, ...] | None = None
-    """The functions that ``blocks``, ``renewed``, ``straight`` and ``pad`` were written for, see `bound`."""
+    """The functions that ``blocks``, ``renewed``, ``straight``, ``staged`` and ``pad`` were written for, see `bound`."""
 
     @property
     def rules(self) -> Learner:
@@ -167,7 +171,11 @@ class Learner(NamedTuple):
         run, pad or spare the evaluation of a learner that is not there any more.
         """
         alone = self._replace(params=(), check=None, caption=None, of=None)  # type: ignore[arg-type]
-        return alone._replace(renewed=None, straight=None, pad=None) if self.replaced else alone
+        return (
+            alone._replace(renewed=None, straight=None, staged=None, pad=None)
+            if self.replaced
+            else alone
+        )
 
     @property
     def replaced(self) -> list[str]:

@@ -43,6 +43,7 @@ from jaxbandit.checks import choice, number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem, with_zeros
 from jaxbandit.learners.ucbvi_counts import counted, modelled, paid, read, visited, write
+from jaxbandit.learners.ucbvi_pieces import pieces_form
 from jaxbandit.learners.ucbvi_planning import one_below_the_other, planned
 from jaxbandit.learners.ucbvi_straight import straight_form
 from jaxbandit.learners.ucbvi_values import PlanTables, UCBVIConstants, doubt
@@ -118,6 +119,7 @@ def ucbvi(
         constants=constants,
         check=check,
         straight=straight_form(UCBVIState, bonus == "bernstein"),
+        staged=None if monotone or bonus == "bernstein" else pieces_form(UCBVIState, update),
         pad=None if bonus == "bernstein" else with_zeros,
     )
 

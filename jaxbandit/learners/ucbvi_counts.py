@@ -79,13 +79,14 @@ def paid(rewards: Array, reward: Array) -> Array:
 
 @cache
 def modelled(bernstein: bool):
-    """The model of visited entries, from their counts [1 + k, HW] and rewards [2, HW].
+    """The model of visited entries, from their counts [1 + k, HW] and rewards [2, HW]; of constants, the first are enough.
 
     Fields: r + b (Hoeffding) or r (Bernstein); p(s), s = 1..k; and 1 / N (Bernstein).
     """
 
     @separate
     def model(counts: Array, rewards: Array, scale: Array, log_term: Array) -> Array:
+        scale, log_term = scale[: counts.shape[1]], log_term[: counts.shape[1]]
         inverse = 1 / counts[:1].astype(jnp.float32)
         fraction = rewards[1:].astype(jnp.float32) * 2.0**-FRACTION_BITS
         first = (rewards[:1].astype(jnp.float32) + fraction) * inverse

@@ -149,15 +149,15 @@ def _max(q: Array) -> Array:
 
 @separate
 def _argmax(q: Array) -> Array:
-    return _first_best(list(q))
+    return first_best(list(q))
 
 
 @separate
 def _argmax_flat(plan: PlanTables, values: Array, scale: Array, log_term: Array) -> Array:
-    return _first_best(_q_of_all(plan, values, scale, log_term))
+    return first_best(_q_of_all(plan, values, scale, log_term))
 
 
-def _first_best(q: list[Array]) -> Array:
+def first_best(q: list[Array]) -> Array:
     """The first action of the largest Q."""
     best, action = q[0], jnp.zeros_like(q[0], jnp.int32)
     for a in range(1, len(q)):

@@ -53,6 +53,8 @@ def lane_functions(rules: Learner) -> StraightForm:
     """The learner over lanes, in the form that the platform wants."""
     if active().straight and rules.straight is not None:
         return rules.straight
+    if not active().straight and rules.lanes_last and rules.staged is not None:
+        return rules.staged
     act: Any = rules.act
     update: Any = rules.update
     if not rules.lanes_last:

@@ -187,5 +187,5 @@ EXPERIMENT = Experiment(
         "ladder.md": "final regrets with intervals, against uniform play, and times",
         "ladder_tuning.md": "what was tried and chosen",
     },
-    takes="about eight minutes on two cores; with --full two hours",
+    takes="about ten minutes on two idle cores; with --full hours",
 )

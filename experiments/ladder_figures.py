@@ -101,7 +101,7 @@ def summary(ds: Dataset, sizes: str) -> Drawn:
         shown = [rows[key] for key in rows if key[0] == family and rung_of(key[1])]
         top = max(row.mean for row in shown)
         # A log axis has no place for a regret of 0: it is drawn at the left end, as an arrow.
-        ends = (min(row.mean for row in shown if row.mean > 1e-5 * top) / 3, 3 * top)
+        ends = (min(row.mean for row in shown if row.mean > 1e-6 * top) / 3, 3 * top)
         number_axis(ax, "x", *ends, log=True)
         place = 0
         ticks: list[tuple[int, str]] = []

@@ -92,7 +92,8 @@ class Tuner:
 
         With score "worst-ratio" ``tasks`` lists the instances of each task; by default each is one.
         """
-        self.num_instances = checks.whole("num_instances", num_instances)
+        # each is run at least once, and the budget has this limit too
+        self.num_instances = checks.whole("num_instances", num_instances, at_most=checks.MOST_SEEDS)
         self.score = checks.choice("score", score, SCORES)
         self.tasks = _tasks(tasks, score, self.num_instances)
         self.budget = checks.whole("budget", budget, at_most=checks.MOST_SEEDS)

@@ -147,3 +147,9 @@ def test_answers_of_the_wrong_shape_or_twice_are_refused():
     tuner.tell(asked, np.random.default_rng(0).random((2, 1, 2)))
     with pytest.raises(ValueError, match="accepted: the round that ask returned last, once"):
         tuner.tell(asked, np.ones((2, 1, 2)))
+
+
+@pytest.mark.parametrize("count", [2**20 + 1, 2**40, 10**400], ids=["many", "more", "most"])
+def test_more_instances_than_any_budget_pays_for_take_no_memory(count):
+    with pytest.raises(ValueError, match=r"num_instances: \d+; accepted: .* at most 1048576"):
+        jb.Tuner(num_instances=count, budget=10)

@@ -27,6 +27,7 @@ from jaxbandit.sweeps.families import stack
 from jaxbandit.sweeps.progress import Display, Interruption, tell
 from jaxbandit.sweeps.saved import Saved
 from jaxbandit.sweeps.tiles import Group, Lane, Tile
+from jaxbandit.xla.threefry import fold_in
 
 PATIENCE = 10.0
 """Seconds that workers get to end their chunks when the sweep is given up."""
@@ -51,12 +52,15 @@ class Settings:
 
 
 def lane_keys(seed: int, lanes: Sequence[Lane]) -> jax.Array:
-    """Keys [lanes]: fold_in(fold_in(key(seed), crc32(instance name)), seed number)."""
-    root = jax.random.key(seed, impl="threefry2x32")
+    """Keys [lanes, 1]: fold_in(fold_in(key(seed), crc32(instance name)), seed number).
+
+    On the host: jax would compile a program for every number of lanes.
+    """
+    root = np.asarray(jax.random.key_data(jax.random.key(seed, impl="threefry2x32")))
     names = np.asarray([zlib.crc32(instance.encode()) for _, instance, _, _ in lanes], np.uint32)
     numbers = np.asarray([number for *_, number in lanes], np.uint32)
-    fold = jax.random.fold_in
-    return jax.vmap(lambda name, number: fold(fold(root, name), number))(names, numbers)
+    words = fold_in(fold_in((root[:1], root[1:]), names), numbers)
+    return jax.random.wrap_key_data(np.stack(words, -1)[:, None], impl="threefry2x32")
 
 
 def make_tile_runner(
@@ -80,7 +84,7 @@ def make_tile_runner(
         group.engine,
         group.learner._replace(params=params),
         stack(mdps),
-        lane_keys(settings.seed, lanes)[:, None],
+        lane_keys(settings.seed, lanes),
         settings.num_episodes,
         settings.points,
         chunk_size=settings.chunk_size,

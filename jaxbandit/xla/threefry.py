@@ -6,6 +6,8 @@ of uniforms, so they
 call the cipher directly, with the number of the episode and of the draw as its counter: a word
 depends on these and the key alone, whatever the tile, the chunk or the device. The tests compare
 it with jax's own.
+
+What is given as numpy arrays (of at least one axis) is computed by numpy: nothing is compiled for their shapes.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -31,27 +34,25 @@ def single_key(key: Any) -> jax.Array:
     return key
 
 
-def threefry(
-    key: tuple[jax.Array, jax.Array], counter: tuple[jax.Array, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
+def threefry(key: tuple[Any, Any], counter: tuple[Any, Any]) -> tuple[Any, Any]:
     """Two uint32 words for every (key, counter) pair; arguments are uint32 arrays that
     broadcast."""
     k0, k1 = key
-    keys = (k0, k1, k0 ^ k1 ^ jnp.uint32(_PARITY))
+    keys = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))
     x0, x1 = counter[0] + keys[0], counter[1] + keys[1]
     for group in range(5):
         for rotation in _ROTATIONS[group % 2]:
             x0 = x0 + x1
-            x1 = (x1 << jnp.uint32(rotation)) | (x1 >> jnp.uint32(32 - rotation))
+            x1 = (x1 << np.uint32(rotation)) | (x1 >> np.uint32(32 - rotation))
             x1 = x1 ^ x0
         x0 = x0 + keys[(group + 1) % 3]
-        x1 = x1 + keys[(group + 2) % 3] + jnp.uint32(group + 1)
+        x1 = x1 + keys[(group + 2) % 3] + np.uint32(group + 1)
     return x0, x1
 
 
-def fold_in(key: tuple[jax.Array, jax.Array], data: jax.Array) -> tuple[jax.Array, jax.Array]:
+def fold_in(key: tuple[Any, Any], data: Any) -> tuple[Any, Any]:
     """The key of ``jax.random.fold_in(key, data)``, as a pair of words."""
-    return threefry(key, (jnp.zeros_like(data), data))
+    return threefry(key, (np.uint32(0), data))
 
 
 def key_words(keys: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -17,6 +17,9 @@ from jaxbandit.testing.lookalikes import twin_mdps
 from jaxbandit.testing.summary import Notes
 from jaxbandit.testing.trees import differing
 
+COPIES = 32
+"""As many as a tile has places on a CPU, on either engine."""
+
 
 def check_engine(
     notes: Notes,
@@ -66,16 +69,24 @@ def check_engine(
     chunk = 2 if engine == "blocks" else max(num_episodes // 3, 1)
     for g, s in np.ndindex(2, num_seeds):
         lane = (engine, pair[g : g + 1], [mdp], keys[g : g + 1, s : s + 1], num_episodes, points)
-        where = _differing_lane(engine, learner, whole, g, s, run_lanes(*lane, chunk))
+        where = _differing_lane(engine, learner, (whole, g, s), (run_lanes(*lane, chunk), 0, 0))
         if where is None:
             continue
-        alone = _differing_lane(engine, learner, whole, g, s, run_lanes(*lane))
+        alone = _differing_lane(engine, learner, (whole, g, s), (run_lanes(*lane), 0, 0))
         what = "lanes = loop" if alone is not None else f"chunked = whole (chunks of {chunk})"
         message = f"{what}: parameters {g}, seed {s} differ in {where} on engine {engine!r}"
         notes.require(False, message)
     seeds = f"{num_seeds} seeds x 2 parameter values"
     notes.holds(f"lanes = loop ({engine})", f"{seeds} at once, and one by one", "bit for bit")
     notes.holds(f"chunked = whole ({engine})", f"chunks of {chunk}, and one run", "bit for bit")
+
+    copies = jnp.broadcast_to(keys[0, 0], (1, COPIES))
+    same = run_lanes(engine, pair[:1], [mdp], copies, num_episodes, points)
+    for place in range(COPIES):
+        where = _differing_lane(engine, learner, (whole, 0, 0), (same, 0, place))
+        message = f"one run in all places of a tile: place {place} differs in {where}"
+        notes.require(where is None, f"{message} on engine {engine!r}")
+    notes.holds(f"all places ({engine})", f"{COPIES} copies of a run side by side", "bit for bit")
 
 
 def _counted(learner: Learner, traces: list[None]) -> Learner:
@@ -112,10 +123,9 @@ def _lanes_of(engine: str, learner: Learner, state: Any) -> Callable[[Any, Any],
 
 
 def _differing_lane(
-    engine: str, learner: Learner, whole: tuple, g: int, s: int, single: tuple
+    engine: str, learner: Learner, one: tuple[Any, int, int], two: tuple[Any, int, int]
 ) -> str | None:
-    """Where lane (g, s) of a run differs from a run of that lane alone; None if nowhere."""
-    results = {name: value[g, s] for name, value in whole[0].items()}
-    alone = {name: value[0, 0] for name, value in single[0].items()}
-    here, there = (_lanes_of(engine, learner, run[1]) for run in (whole, single))
-    return differing(results, alone) or differing(here(g, s), there(0, 0))
+    """Where two lanes, each (run, g, s), differ in results or states; None if nowhere."""
+    results = [{name: x[g, s] for name, x in run[0].items()} for run, g, s in (one, two)]
+    states = [_lanes_of(engine, learner, run[1])(g, s) for run, g, s in (one, two)]
+    return differing(*results) or differing(*states)

@@ -16,7 +16,7 @@ def test_a_sound_learner_passes_and_the_notes_say_what_was_tried():
     learner = jb.make_learner("uniform")
     check_engine(notes, "episodes", learner, learner, MDP, **HOW)
     tried = " ".join(str(note) for note in notes.properties)
-    for what in ("regret (episodes)", "one trace", "lanes = loop", "chunked = whole"):
+    for what in ("regret (episodes)", "one trace", "lanes = loop", "chunked = whole", "all places"):
         assert what in tried
 
 
@@ -35,3 +35,20 @@ def test_a_learner_that_counts_lanes_together_is_noticed():
     mixing = jb.Learner(init, act, update, lanes_last=True, name="mixing")
     with pytest.raises(AssertionError, match=r"lanes = loop|no leak"):
         check_engine(Notes("mixing"), "episodes", mixing, mixing, MDP, **HOW)
+
+
+def test_a_learner_whose_numbers_depend_on_the_place_in_a_tile_is_noticed():
+    """In the last places alone, where none of the few runs that are compared one by one stands."""
+
+    def init(problem, params):
+        return jnp.zeros((1,), jnp.float32)
+
+    def act(state, key):
+        return jnp.zeros((2, 2, *state.shape[1:]), jnp.int32)
+
+    def update(state, policy, feedback):
+        return state + (jnp.arange(state.shape[-1]) > 13).astype(jnp.float32)[None]
+
+    placed = jb.Learner(init, act, update, lanes_last=True, name="placed")
+    with pytest.raises(AssertionError, match=r"all places of a tile: place 14 differs in"):
+        check_engine(Notes("placed"), "episodes", placed, placed, MDP, **HOW)

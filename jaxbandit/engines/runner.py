@@ -34,6 +34,7 @@ from jaxbandit.learner import Learner, check_contract, normalised
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric
 from jaxbandit.types import Array
+from jaxbandit.xla.compat import settled
 from jaxbandit.xla.platforms import platform_of
 from jaxbandit.xla.programs import PROGRAMS
 
@@ -231,7 +232,8 @@ class Runner(Lanewise):
             raise
         self.compile_seconds += seconds
         began = time.perf_counter()
-        result = jax.block_until_ready(program(*jax.device_put(args, device)))
+        with settled():
+            result = jax.block_until_ready(program(*jax.device_put(args, device)))
         self.run_seconds += time.perf_counter() - began
         return result
 

@@ -24,7 +24,7 @@ from jaxbandit.mdp import MDP, single, transition_kernel, validate
 from jaxbandit.record import Recording, linear
 from jaxbandit.types import Array
 from jaxbandit.waiting import waiting
-from jaxbandit.xla.compat import x64
+from jaxbandit.xla.compat import drawing, x64
 from jaxbandit.xla.threefry import single_key
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def run(
     single_key(key)
     points = record.points(total)
     words = f"running {learner.name} for {total:,} episodes"
-    with waiting(words, elsewhere=False) if progress else nullcontext():
+    with waiting(words, elsewhere=False) if progress else nullcontext(), drawing():
         kept, state = _run(learner, mdp, points, key)
     regrets, rewards, policies, gaps = (np.asarray(column) for column in zip(*kept, strict=True))
     return Run(

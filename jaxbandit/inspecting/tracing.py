@@ -12,6 +12,7 @@ from jaxbandit.mdp import MDP, single
 from jaxbandit.mdp.labels import labels_of, short
 from jaxbandit.planning import action_probabilities, evaluate
 from jaxbandit.types import Array
+from jaxbandit.xla.compat import drawing
 from jaxbandit.xla.threefry import single_key
 
 
@@ -81,7 +82,8 @@ def trace(mdp: MDP, policy: Array, key: Any) -> Episode:
     expected = float(evaluate(single(mdp), policy))  # checks the policy, too
     choice = np.asarray(action_probabilities(policy, mdp.num_actions), np.float64)
     prob, reward, nexts = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
-    draws = np.asarray(jax.random.uniform(key, (mdp.horizon, 2)), np.float64)
+    with drawing():
+        draws = np.asarray(jax.random.uniform(key, (mdp.horizon, 2)), np.float64)
     level = int(mdp.start)
     steps = []
     for i, (first, second) in enumerate(draws):

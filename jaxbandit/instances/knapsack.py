@@ -21,6 +21,7 @@ from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, remember, short
 from jaxbandit.types import Array
+from jaxbandit.xla.compat import drawing
 
 REJECT, ACCEPT = 0, 1
 LARGEST_COST = 2**31 - 2
@@ -110,7 +111,8 @@ def knapsack_random(
         if largest_cost is None
         else checks.whole("largest_cost", largest_cost, 0, LARGEST_COST)
     )
-    mdp = _drawn(key, shape, budget, top)
+    with drawing():
+        mdp = _drawn(key, shape, budget, top)
     if not checks.is_concrete(mdp.prob):
         return mdp
     return remember(mdp, Labels(actions=(("reject", "accept"),) * shape[0], level=LEVEL))

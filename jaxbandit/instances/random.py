@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
+from jaxbandit.xla.compat import drawing
 
 PROBABILITIES, REWARDS, LEVELS = 0, 1, 2
 """Roles of the keys folded in."""
@@ -40,7 +41,9 @@ def random_general(
         >>> mdp.prob.shape, int(mdp.start), mdp.rank is None
         ((4, 4, 2, 3), 1, True)
     """
-    return _general(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
+    shape = _shape(horizon, width, num_actions, num_outcomes)
+    with drawing():
+        return _general(checks.single_key(key), shape)
 
 
 def random_ordered(
@@ -64,7 +67,9 @@ def random_ordered(
         >>> int(mdp.start), jb.validate(mdp) is mdp
         (3, True)
     """
-    return _ordered(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
+    shape = _shape(horizon, width, num_actions, num_outcomes)
+    with drawing():
+        return _ordered(checks.single_key(key), shape)
 
 
 def _shape(

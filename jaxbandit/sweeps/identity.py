@@ -88,7 +88,7 @@ def bits_of(device: Any, pad: bool = True) -> dict[str, str]:
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         "flags": " ".join(sorted(os.environ.get("XLA_FLAGS", "").split())),
-        "partitionable": str(bool(jax.config.jax_threefry_partitionable)),  # type: ignore[attr-defined]
+        "matmul": str(jax.config.jax_default_matmul_precision),  # type: ignore[attr-defined]
     }
 
 

@@ -59,8 +59,8 @@ def lane_keys(seed: int, lanes: Sequence[Lane]) -> jax.Array:
     root = np.asarray(jax.random.key_data(jax.random.key(seed, impl="threefry2x32")))
     names = np.asarray([zlib.crc32(instance.encode()) for _, instance, _, _ in lanes], np.uint32)
     numbers = np.asarray([number for *_, number in lanes], np.uint32)
-    words = fold_in(fold_in((root[:1], root[1:]), names), numbers)
-    return jax.random.wrap_key_data(np.stack(words, -1)[:, None], impl="threefry2x32")
+    words = np.stack(fold_in(fold_in((root[:1], root[1:]), names), numbers), -1)
+    return jax.random.wrap_key_data(jax.numpy.asarray(words[:, None]), impl="threefry2x32")
 
 
 def make_tile_runner(

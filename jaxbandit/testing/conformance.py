@@ -44,7 +44,7 @@ def check_learner(
     state keeps its structure, shapes and dtypes; jit = eager; nothing is traced twice; the report's
     names are free; two episodes that show the same and hide different things lead to the same
     state. Checked on every engine, bit for bit: all seeds and parameter values in one call = one
-    lane at a time in chunks; MDPs that the feedback cannot tell apart lead to the same states. And:
+    lane at a time in chunks = in any place of a tile; MDPs that the feedback cannot tell apart lead to the same states. And:
     new keys, parameter values and instances cause no new trace, and regret is never negative.
 
     Args:
@@ -66,6 +66,7 @@ def check_learner(
         declarations                feedback bandit, needs, functions, parameters ...known
         ...
         chunked = whole (episodes)  chunks of 16, and one run ...bit for bit
+        all places (episodes)       32 copies of a run side by side ...bit for bit
         >>> greedy = jb.make_learner("uniform")._replace(act=lambda state, key, counts: counts)
         >>> jb.testing.check_learner(greedy)
         Traceback (most recent call last):

@@ -1,7 +1,9 @@
-"""The places where jax releases differ."""
+"""The places where jax releases differ, and the settings of a process that must not reach our numbers."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -14,3 +16,26 @@ def x64(on: bool = True) -> Any:
     from jax.experimental import disable_x64, enable_x64  # type: ignore[attr-defined]
 
     return enable_x64() if on else disable_x64()
+
+
+@contextlib.contextmanager
+def settled() -> Iterator[None]:
+    """A context in which programs are compiled and run, whatever the process-wide settings for debugging and random bits.
+
+    nan is how an engine says "no policy" and "not yet recorded", and checks it itself: jax is not to stop there. Random
+    bits are drawn in one of jax's two ways. Without jit there is no program.
+    """
+    with (
+        jax.threefry_partitionable(True),
+        jax.debug_nans(False),
+        jax.debug_infs(False),
+        jax.disable_jit(False),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def drawing() -> Iterator[None]:
+    """`settled`, and in 32 bits: a key gives the same draws in every process."""
+    with settled(), x64(False):
+        yield

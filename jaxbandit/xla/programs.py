@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxbandit.xla.compat import settled
 from jaxbandit.xla.platforms import Platform, tracing_for
 
 KEPT = 64
@@ -59,8 +60,9 @@ class Programs:
         """
         leaves, tree = jax.tree.flatten(args)
         shapes = tuple((np.shape(x), str(jax.numpy.result_type(x))) for x in leaves)
-        x64 = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
-        identity = (name, shapes, tree, device, platform, x64)
+        config: Any = jax.config
+        precision = (bool(config.jax_enable_x64), config.jax_default_matmul_precision)
+        identity = (name, shapes, tree, device, platform, precision)
         with self._lock:
             turn = self._under_way.setdefault(identity, threading.Lock())
         with turn:
@@ -74,7 +76,7 @@ class Programs:
                 listener(str(words), True)
             began = time.perf_counter()
             try:
-                with tracing_for(platform), jax.default_device(device):
+                with settled(), tracing_for(platform), jax.default_device(device):
                     lowered = jax.jit(function, donate_argnums=donate).lower(*args)
                     program = lowered.compile(compiler_options=OPTIONS.get(device.platform))
             finally:

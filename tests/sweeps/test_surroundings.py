@@ -124,6 +124,52 @@ def test_other_learners_and_sizes_beside_it(alone):
         assert bits(dataset, learner) == alone[learner]
 
 
+SETTINGS = {
+    "jax_enable_x64": True,
+    "jax_debug_nans": True,
+    "jax_debug_infs": True,
+    "jax_disable_jit": True,
+    "jax_threefry_partitionable": False,
+    "jax_default_prng_impl": "rbg",
+}
+
+
+def test_settings_of_jax_change_no_bit():
+    """All at once, with programs compiled anew: instances, sweeps on both engines, single runs and episodes are the same."""
+
+    def numbers():
+        key = jax.random.key(4, impl="threefry2x32")
+        drawn = [
+            jb.make_instance("prophet-random", key=key, **SIZES),
+            jb.make_instance("knapsack-random", key=key, horizon=4, budget=2),
+            jb.make_instance("random-ordered", key=key, horizon=4, width=2, num_actions=3),
+            jb.make_instance("hard-general", key=key, horizon=9, num_actions=3, gap=0.125),
+            jb.make_instance("hard-ordered", key=key, horizon=9, num_downs=3, num_actions=3, gap=0.125),
+        ]  # fmt: skip
+        names = ("expref", "policy-gradient")
+        made = {name: jb.make_learner(name) for name in names}
+        dataset = jb.sweep(made, {"I2": drawn[0]}, 200, 2, progress=False)
+        once = jb.run(made["policy-gradient"], drawn[0], 100, key, progress=False)
+        episode = jb.trace(drawn[0], once.policies[-1], key)
+        leaves = jax.tree.leaves([mdp._replace(start=np.int32(mdp.start)) for mdp in drawn])
+        found = [*leaves, dataset["regret"], once.regret, once.policies, episode.rewards]
+        return [np.asarray(x, np.float64).tolist() for x in found]
+
+    plain = numbers()
+    before = {name: getattr(jax.config, name) for name in SETTINGS}
+    kept = executables()
+    PROGRAMS.compiled.clear()
+    try:
+        for name, value in SETTINGS.items():
+            jax.config.update(name, value)
+        assert numbers() == plain
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        PROGRAMS.compiled.clear()
+        PROGRAMS.compiled.update(kept)
+
+
 class KilledError(Exception):
     """In place of a kill."""
 

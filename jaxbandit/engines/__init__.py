@@ -49,7 +49,7 @@ def make_runner(
         engine: "episodes" or "blocks".
         learner: its params' leaves have a leading axis [G].
         mdps: leaves stacked [G, ...]: one MDP for each group.
-        keys: typed keys [G, S], one for each lane.
+        keys: typed keys [G, S], one for each lane; or their words, uint32 [G, S, 2] of numpy.
         num_episodes: T.
         points: int64 [W], increasing, the last one T: episodes after which regret is recorded.
         how: how it is run; see `jaxbandit.engines.runner.RunnerOptions`.

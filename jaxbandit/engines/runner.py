@@ -93,7 +93,8 @@ class Runner(Lanewise):
         self.workers = workers
         self.metrics = dict(metrics or {})
         self.platform = platform_of(self.devices[0], platform)
-        self.groups, self.seeds = keys.shape
+        words = keys if isinstance(keys, np.ndarray) else np.asarray(jax.random.key_data(keys))
+        self.groups, self.seeds, _ = words.shape
         self.mdps = jax.tree.map(np.asarray, mdps)
         if "rank" in self.rules.needs and self.mdps.rank is None:
             raise ValueError(
@@ -106,10 +107,9 @@ class Runner(Lanewise):
         self.compile_seconds = 0.0
         self.run_seconds = 0.0
         self.params = {name: np.asarray(value) for name, value in learner.params.items()}
-        self.tiles = self._cut(keys)
+        self.tiles = self._cut(words.reshape(-1, 2))
 
-    def _cut(self, keys: Array) -> list[TileArrays]:
-        words = np.asarray(jax.random.key_data(keys)).reshape(-1, 2)
+    def _cut(self, words: np.ndarray) -> list[TileArrays]:
         group = np.repeat(np.arange(self.groups), self.seeds)
         tiles: list[TileArrays] = []
         for counted in self.lanes_of_tiles():

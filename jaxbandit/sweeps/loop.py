@@ -51,16 +51,15 @@ class Settings:
     """Whether instances are padded where the kind of device wants it."""
 
 
-def lane_keys(seed: int, lanes: Sequence[Lane]) -> jax.Array:
-    """Keys [lanes, 1]: fold_in(fold_in(key(seed), crc32(instance name)), seed number).
+def lane_keys(seed: int, lanes: Sequence[Lane]) -> np.ndarray:
+    """Words of keys, uint32 [lanes, 1, 2]: fold_in(fold_in(key(seed), crc32(instance name)), seed number).
 
     On the host: jax would compile a program for every number of lanes.
     """
     root = np.asarray(jax.random.key_data(jax.random.key(seed, impl="threefry2x32")))
     names = np.asarray([zlib.crc32(instance.encode()) for _, instance, _, _ in lanes], np.uint32)
     numbers = np.asarray([number for *_, number in lanes], np.uint32)
-    words = np.stack(fold_in(fold_in((root[:1], root[1:]), names), numbers), -1)
-    return jax.random.wrap_key_data(jax.numpy.asarray(words[:, None]), impl="threefry2x32")
+    return np.stack(fold_in(fold_in((root[:1], root[1:]), names), numbers), -1)[:, None]
 
 
 def make_tile_runner(

@@ -245,11 +245,11 @@ def test_a_second_sweep_on_the_same_directory_is_refused(whole, tmp_path, monkey
 
 
 def test_lane_keys_are_the_documented_ones():
-    keys = running.lane_keys(3, [("U", "I1", 0, 0), ("U", "I2/0", 4, 9)])
+    words = running.lane_keys(3, [("U", "I1", 0, 0), ("U", "I2/0", 4, 9)])
     name = np.uint32(zlib.crc32(b"I2/0"))
     expected = jax.random.fold_in(jax.random.fold_in(jax.random.key(3), name), 9)
-    assert keys.shape == (2, 1)
-    assert (jax.random.key_data(keys[1, 0]) == jax.random.key_data(expected)).all()
+    assert words.shape == (2, 1, 2)
+    assert (words[1, 0] == jax.random.key_data(expected)).all()
 
 
 def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path):

@@ -17,9 +17,12 @@ from jaxbandit.errors import LearnerError
 from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.learner.protocols import Blocks
 from jaxbandit.types import Array
+from jaxbandit.xla.compat import x64
 
 TOLERANCE = 1e-4
-"""Of the sum of probabilities in 32 bits, as on the episode engine."""
+"""Of the sum of probabilities in 32 bits. Float32 sums of up to 1,000 terms below 1 err by less than 1e-4."""
+MOST_SHOWN = 12
+"""Probabilities of a state that an error lists."""
 
 
 def check_first_state(state: Any) -> Any:
@@ -106,6 +109,20 @@ def check_absorbed(before: Any, after: Any) -> None:
         )
 
 
+def in_32_bits(policy: Any) -> Any:
+    """What ``act`` gave, where actions of 64 bits that no int32 holds are still out of range: jax alone would keep their
+    last 32 bits, and so play another action.
+
+    Example:
+        >>> in_32_bits(np.array([[1, 2**32 + 1]])).tolist()
+        [[1, 2147483647]]
+    """
+    if getattr(policy, "dtype", None) not in (np.int64, np.uint64):
+        return policy
+    with x64():  # also where engines compute in 32 bits
+        return jnp.clip(jnp.asarray(policy).astype(jnp.int64), -1, 2**31 - 1).astype(jnp.int32)
+
+
 def is_policy(policy: Array, num_actions: int) -> jax.Array:
     """Whether actions [H, k+1] or probabilities [H, k+1, A] are those of a policy at each state, bool [H, k+1].
 
@@ -124,13 +141,16 @@ def wrong_policy(name: str, policy: np.ndarray, num_actions: int, episode: int) 
     """The error for a policy that is none at some state; episodes count from 1."""
     right = np.asarray(is_policy(jnp.asarray(policy), num_actions))
     stage, level = np.argwhere(~right)[0]
+    seen = np.asarray(policy[stage, level]).tolist()
     if policy.ndim == 2:
         what, accepted = "action", f"0..{num_actions - 1}"
     else:
         what, accepted = "probabilities", f"{num_actions} probabilities >= 0 that sum to 1"
+        if num_actions > MOST_SHOWN:
+            seen = f"{str(seen[:MOST_SHOWN])[:-1]}, ...] (sum {sum(seen):.7g})"
     return LearnerError(
-        f"learner {name!r}, episode {episode}, stage {stage + 1}, level {level}: {what} "
-        f"{np.asarray(policy[stage, level]).tolist()}; accepted: {accepted}"
+        f"learner {name!r}, episode {episode}, stage {stage + 1}, level {level}: {what} {seen}; "
+        f"accepted: {accepted}"
     )
 
 

@@ -2,7 +2,9 @@
 
 import functools
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxbandit as jb
@@ -28,10 +30,12 @@ SEEN = {
 }
 
 
+MDP = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
+
+
 def run(learner, engine="episodes", num_episodes=50):
-    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
     return jb.sweep(
-        {"mine": learner}, {"I": mdp}, num_episodes, 3, engine=engine,
+        {"mine": learner}, {"I": MDP}, num_episodes, 3, engine=engine,
         record=jb.record.linear(2), progress=False,
     )  # fmt: skip
 
@@ -82,6 +86,48 @@ def test_probabilities_that_are_none(name):
     where = "learner 'stranger', episode 2, stage 2, level 1: probabilities "
     with pytest.raises(LearnerError, match=where + SEEN[name] + "; accepted: 3 probabilities >= 0"):
         run(jb.Learner(init, act, update, name="stranger"))
+
+
+def test_half_floats_whose_sum_would_be_rounded_to_1():
+    row = jnp.asarray([1, 2**-9, 2**-9], jnp.bfloat16)
+    learner = jb.Learner(init, lambda state, key: right().astype(row.dtype).at[1:, 1].set(row).at[0, 1].set(row), update,
+                         name="stranger")  # fmt: skip
+    saying = (
+        r"episode 1, stage 1, level 1: probabilities \[1.0, 0.00195.*; accepted: 3 probabilities"
+    )
+    with pytest.raises(LearnerError, match=saying):
+        run(learner)
+
+
+@pytest.mark.parametrize("number", [2**32 + 1, 2**63 - 1, -(2**32)])
+def test_an_action_whose_last_32_bits_are_one(number):
+    """Where x64 is off, jax would make an action of it."""
+    policy = np.ones((H, K + 1), np.int64)
+    policy[1, 1] = number
+    learner = jb.Learner(init, lambda state, key: policy, update, name="stranger")
+    saying = r"episode 1, stage 2, level 1: action (2147483647|-1); accepted: 0\.\.2"
+    with pytest.raises(LearnerError, match=saying):
+        run(learner)
+    with pytest.raises(LearnerError, match=saying):
+        jb.run(learner, MDP, 10, jax.random.key(0))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint32"])
+def test_actions_of_any_integer_type_are_actions(kind):
+    """And ``update`` gets them as ``act`` gave them."""
+
+    def learner(kind):
+        def kept(state, policy, feedback):
+            assert policy.dtype == kind
+            return state + 1
+
+        policy = jnp.asarray([[0, 1], [0, 2], [0, 0]], kind)
+        return jb.Learner(init, lambda state, key: policy, kept, name="mine")
+
+    expected = run(learner("int32"))["regret"]
+    np.testing.assert_array_equal(run(learner(kind))["regret"], expected)
+    once = jb.run(learner(kind), MDP, 50, jax.random.key(0))
+    np.testing.assert_allclose(once.regret[-1], expected.values[0, 0, 0, -1], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -214,10 +260,9 @@ def test_a_report_cannot_take_the_name_of_a_result(engine):
 )
 def test_a_report_that_no_result_can_hold(name, value, saying):
     learner = jb.make_learner("uniform")._replace(report=lambda state: {name: jnp.asarray(value)})
-    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
     metrics = {"guess": jb.metrics.best_guess_gap}
     with pytest.raises(ValueError, match=f"learner 'uniform': {saying}"):
-        jb.sweep({"mine": learner}, {"I": mdp}, 10, 1, metrics=metrics, progress=False)
+        jb.sweep({"mine": learner}, {"I": MDP}, 10, 1, metrics=metrics, progress=False)
 
 
 @pytest.mark.parametrize("engine", ["episodes", "blocks"])
@@ -229,11 +274,10 @@ def test_needs_with_a_typo(engine):
 
 def test_nothing_of_a_wrong_learner_is_kept(tmp_path):
     """What ran before the error is no result, and running again says the same."""
-    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
     for _ in range(2):
         with pytest.raises(LearnerError, match="episode 42, stage 2, level 1: action 7"):
             jb.sweep(
-                {"mine": actions_after(41, 7)}, {"I": mdp}, 50, 2, chunk_size=10,
+                {"mine": actions_after(41, 7)}, {"I": MDP}, 50, 2, chunk_size=10,
                 checkpoint=tmp_path, checkpoint_seconds=0, progress=False,
             )  # fmt: skip
         assert not list(tmp_path.glob("done-*"))

@@ -97,15 +97,22 @@ def to_32_bits(name: str, tree: Any) -> Any:
 
     def cast(leaf: np.ndarray) -> np.ndarray:
         if leaf.dtype == np.float64:
-            return leaf.astype(np.float32)
-        if leaf.dtype in (np.int64, np.uint64):
-            small = np.int32 if leaf.dtype == np.int64 else np.uint32
-            if leaf.size and (leaf.min() < np.iinfo(small).min or leaf.max() > np.iinfo(small).max):
+            with np.errstate(over="ignore"):
+                small = leaf.astype(np.float32)
+            if (lost := leaf[np.isfinite(leaf) & ~np.isfinite(small)]).size:
                 raise ValueError(
-                    f"learner {name!r}: init gives the whole number {leaf.max()}; "
-                    f"accepted on the episode engine: at most {np.iinfo(small).max}"
+                    f"learner {name!r}: init gives {lost[0]:g}; accepted on the episode engine: numbers that "
+                    "float32 holds, or inf"
                 )
-            return leaf.astype(small)
+            return small
+        if leaf.dtype in (np.int64, np.uint64):
+            limits = np.iinfo(np.int32 if leaf.dtype == np.int64 else np.uint32)
+            if (large := leaf[(leaf < limits.min) | (leaf > limits.max)]).size:
+                raise ValueError(
+                    f"learner {name!r}: init gives the whole number {large[0]}; "
+                    f"accepted on the episode engine: {limits.min}..{limits.max}"
+                )
+            return leaf.astype(limits.dtype)
         return leaf
 
     return jax.tree.map(cast, tree)

@@ -71,8 +71,16 @@ def check_contract(learner: Learner) -> Learner:
     for name, value in dict(learner.params).items():
         if not isinstance(name, str) or name in COORDINATES:
             refuse("params", name, f"names other than {', '.join(COORDINATES)}")
-        if np.asarray(value).dtype.kind not in "fiu":
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu":
             refuse(f"params: {name}", value, "numbers and arrays of numbers")
+        if (
+            array.dtype.kind in "iu"
+            and (large := array[(array < -(2**31)) | (array >= 2**31)]).size
+        ):
+            refuse(
+                f"params: {name}", int(large[0]), "whole numbers of 32 bits; larger ones as floats"
+            )
     _check_functions(learner, ("init", "act", "update"), refuse)
     if learner.blocks is not None:
         if not isinstance(learner.blocks, BlockForm):

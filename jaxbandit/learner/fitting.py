@@ -109,18 +109,18 @@ def check_absorbed(before: Any, after: Any) -> None:
         )
 
 
-def in_32_bits(policy: Any) -> Any:
-    """What ``act`` gave, where actions of 64 bits that no int32 holds are still out of range: jax alone would keep their
-    last 32 bits, and so play another action.
+def in_32_bits(numbers: Any) -> Any:
+    """Actions or a stage of 64 bits as int32, where those that do not fit are still out of range: jax alone would keep
+    their last 32 bits, and so another action. Everything else is left as it is.
 
     Example:
         >>> in_32_bits(np.array([[1, 2**32 + 1]])).tolist()
         [[1, 2147483647]]
     """
-    if getattr(policy, "dtype", None) not in (np.int64, np.uint64):
-        return policy
+    if getattr(numbers, "dtype", None) not in (np.int64, np.uint64):
+        return numbers
     with x64():  # also where engines compute in 32 bits
-        return jnp.clip(jnp.asarray(policy).astype(jnp.int64), -1, 2**31 - 1).astype(jnp.int32)
+        return jnp.clip(jnp.asarray(numbers).astype(jnp.int64), -1, 2**31 - 1).astype(jnp.int32)
 
 
 def is_policy(policy: Array, num_actions: int) -> jax.Array:

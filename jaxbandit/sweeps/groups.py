@@ -48,7 +48,9 @@ def make_groups(
         chosen = (
             engine if engine != "auto" else ("episodes" if learner.blocks is None else "blocks")
         )
-        leaves = [(key, np.shape(values)[1:]) for key, values in sorted(learner.params.items())]
+        # By types too: side by side in one array, 3 would become 3.0 beside a 2.5.
+        arrays = {key: np.asarray(values) for key, values in sorted(learner.params.items())}
+        leaves = [(key, array.shape[1:], array.dtype) for key, array in arrays.items()]
         programs.setdefault((chosen, learner.rules, tuple(leaves)), {})[name] = grid
     padding = settings.pad and bool(platform_of(settings.devices[0]).ladder)
     words = in_words if padding else lambda *_: ""

@@ -33,6 +33,8 @@ def test_every_registered_learner_is_accepted():
         ({"params": {"scale": "big"}}, "params: scale: 'big'; accepted: numbers"),
         ({"params": {"scale": None}}, "params: scale: None; accepted: numbers"),
         ({"params": {"seed": 1.0}}, "params: 'seed'; accepted: names other than learner, .*seed"),
+        ({"params": {"n": 2**31}}, "params: n: 2147483648; accepted: whole numbers of 32 bits"),
+        ({"params": {"n": np.array([1, -(2**40)])}}, "params: n: -1099511627776; accepted: whole"),
         ({"params": [1.0]}, r"params: \[1.0\]; accepted: a dictionary"),
         ({"init": None}, "init: None; accepted: a function$"),
         ({"report": {"x": 1}}, "report: .*; accepted: a function, or None"),

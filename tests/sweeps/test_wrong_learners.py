@@ -211,6 +211,32 @@ def test_blocks_that_cannot_begin_are_none_episode_by_episode_either(name):
         run(learner, "episodes")
 
 
+def test_a_stage_whose_last_32_bits_are_one():
+    def next_block(state):
+        late = jnp.where(state >= 1, np.int64(2**32), 0)
+        return Blocks(right(), late, right()[:1], jnp.full(1, float(EPISODES)))
+
+    form = BlockForm(init, next_block, lambda state, episodes, totals: state + 1)
+    with pytest.raises(LearnerError, match=r"block 2 of next_block has stage: 2147483647; acc"):
+        run(from_blocks(form, name="stranger", params={}), "blocks")
+
+
+@pytest.mark.parametrize("engine", ["episodes", "blocks"])
+def test_reports_have_64_bits(engine):
+    """5 blocks of 10 episodes; in 32 bits 5 x 10^9 would be 705,032,704, and a third another number."""
+
+    def report(state):
+        return {"large": state.astype(jnp.int64) * 10**9, "third": jnp.float64(1) / 3}
+
+    learner = from_blocks(blocks("nan", "rows"), name="mine", params={})
+    form = BlockForm(
+        init, lambda state: learner.blocks.next_block(state * 0), learner.blocks.absorb, report
+    )
+    found = run(from_blocks(form, name="mine", params={}), engine)
+    assert set(found["large"].values.ravel()) == {5 * 10**9}
+    assert set(found["third"].values.ravel()) == {1 / 3}
+
+
 @pytest.mark.parametrize(
     ("functions", "saying"),
     [

@@ -238,7 +238,7 @@ class EpisodeRunner(Runner):
             "final_gap": gap,
             "final_policy": cut_policies(actions, tile.own),
         }
-        with x64(False):
+        with x64():  # as the block engine: what a learner counts may be multiplied there
             return found | self.reports(tile, self.rules.report, carry["state"], self.axis)
 
     @property

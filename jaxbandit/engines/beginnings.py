@@ -17,7 +17,7 @@ import numpy as np
 from jaxbandit.engines.tables import optimal_policy
 from jaxbandit.errors import LearnerError
 from jaxbandit.learner import Problem, make_constants
-from jaxbandit.learner.fitting import check_first_state
+from jaxbandit.learner.fitting import check_first_state, described, named
 from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
 
@@ -52,10 +52,8 @@ def beginning(
             optimal_policy=best,
             constants=constants,
         )
-        try:
+        with named(name, "init"):
             return check_first_state(rules.init(problem, params))
-        except LearnerError as error:
-            raise LearnerError(f"learner {name!r}: {error}") from error
 
     def lanes(num_episodes, params, rank, best, constants):
         each = (None if x is None else 0 for x in (rank, best))
@@ -63,7 +61,7 @@ def beginning(
         every = (num_episodes, params, rank, best, constants)
         return jax.vmap(one, axes, axis_size=width)(*every)
 
-    constants = _constants(rules, params, num_episodes, sizes, (rank, best), width)
+    constants = _constants(rules, params, num_episodes, sizes, (rank, best), width, name)
     leaves = {name: _leaf(value) for name, value in params.items()}
     return lanes, (jnp.asarray(num_episodes, jnp.float64), leaves, rank, best, constants)
 
@@ -75,6 +73,7 @@ def _constants(
     sizes: tuple[int, int, int],
     known: tuple[Any, Any],
     width: int,
+    name: str,
 ) -> Any:
     """Leaves [W, ...]; lanes with the same problem and parameters share them. ``known`` is (rank, optimal policy)."""
     made: dict[bytes, Any] = {}
@@ -87,8 +86,15 @@ def _constants(
         if same not in made:
             rank, best = own
             problem = Problem(*sizes, num_episodes=num_episodes, rank=rank, optimal_policy=best)
-            made[same] = make_constants(rules, problem, here)
+            with named(name, "constants"):
+                made[same] = make_constants(rules, problem, here)
         found.append(made[same])
+    kinds = dict.fromkeys(described(values) for values in made.values())
+    if len(kinds) > 1:
+        raise LearnerError(
+            f"learner {name!r}: constants gives {' and '.join(kinds)}; accepted: arrays of the same shapes and "
+            "types for all parameter values of one sweep"
+        )
     return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
 
 

@@ -25,8 +25,28 @@ MOST_SHOWN = 12
 """Probabilities of a state that an error lists."""
 
 
+@contextmanager
+def named(name: str, function: str) -> Iterator[None]:
+    """What fails inside says whose it is.
+
+    Example:
+        >>> with named("mine", "act"):
+        ...     raise LearnerError("act gives 3")
+        Traceback (most recent call last):
+        ...
+        jaxbandit.errors.LearnerError: learner 'mine': act gives 3
+    """
+    try:
+        yield
+    except LearnerError as error:
+        raise LearnerError(f"learner {name!r}: {error}") from error
+    except Exception as error:
+        error.add_note(f"in {function} of learner {name!r}")
+        raise
+
+
 def check_first_state(state: Any) -> Any:
-    """The state if every leaf is an array or a number, else LearnerError.
+    """The state if every leaf is an array or a number, else LearnerError. A key of jax is neither.
 
     Example:
         >>> check_first_state({"mean": 0.0, "best": "left"})
@@ -35,11 +55,14 @@ def check_first_state(state: Any) -> Any:
         jaxbandit.errors.LearnerError: init gives ['best']: str; accepted: a tree of arrays and numbers
     """
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
-        if not _is_array(leaf):
+        if not _is_array(leaf) or is_key(leaf):
             where = jax.tree_util.keystr(path)
+            seen = "a key" if is_key(leaf) else type(leaf).__name__
+            accepted = "a tree of arrays and numbers"
+            if is_key(leaf):  # states are saved, and jax keeps keys from being numbers
+                accepted += "; of a key, jax.random.key_data(key)"
             raise LearnerError(
-                f"init gives {where}{': ' if where else ''}{type(leaf).__name__}; "
-                "accepted: a tree of arrays and numbers"
+                f"init gives {where}{': ' if where else ''}{seen}; accepted: {accepted}"
             )
     return state
 
@@ -62,11 +85,11 @@ def check_steps(rules: Any, sizes: tuple[int, int, int], constants: Any, state: 
 
     def step(state, constants, episode, word):
         keys = jax.random.split(jax.random.key(0), lanes) if lanes else jax.random.key(0)
-        with _named(rules.name, "act"):
+        with named(rules.name, "act"):
             policy = rules.act(state, keys, constants)
         _check_policy_shape(rules.name, sizes, policy, len(lanes))
         seen = observe(rules.feedback, episode, word)
-        with _named(rules.name, "update"):
+        with named(rules.name, "update"):
             after = rules.update(state, policy, seen, constants)
         _check_same_state(rules.name, state, after)
 
@@ -78,7 +101,7 @@ def check_blocks(blocks: Any, sizes: tuple[int, int, int] | None = None) -> None
     """Raises LearnerError unless these are blocks of one lane whose arrays fit together, and fit H, k and A if they are known."""
     if not isinstance(blocks, Blocks):
         raise LearnerError(f"next_block returns {type(blocks).__name__}; accepted: jb.Blocks")
-    arms = np.shape(blocks.episodes)[:1] or (1,)
+    arms = (max(1, *np.shape(blocks.episodes)[:1]),) if np.ndim(blocks.episodes) else (1,)
     if sizes is None:
         states = (*np.shape(blocks.policy), 1, 1, 1)[:3]
     else:
@@ -102,10 +125,10 @@ def check_blocks(blocks: Any, sizes: tuple[int, int, int] | None = None) -> None
 
 def check_absorbed(before: Any, after: Any) -> None:
     """Raises LearnerError unless ``absorb`` gives a state like the one before."""
-    if _described(after) != _described(before):
+    if described(after) != described(before):
         raise LearnerError(
-            f"absorb returns {_described(after)}; accepted: a state like that of init, "
-            f"{_described(before)}"
+            f"absorb returns {described(after)}; accepted: a state like that of init, "
+            f"{described(before)}"
         )
 
 
@@ -174,14 +197,15 @@ def _check_policy_shape(
 
 
 def _check_same_state(name: str, before: Any, after: Any) -> None:
-    if _described(after) != _described(before):
+    if described(after) != described(before):
         raise LearnerError(
-            f"learner {name!r}: update gives {_described(after)}; accepted: a state like that of init, "
-            f"{_described(before)}"
+            f"learner {name!r}: update gives {described(after)}; accepted: a state like that of init, "
+            f"{described(before)}"
         )
 
 
-def _described(tree: Any) -> str:
+def described(tree: Any) -> str:
+    """The structure, types and shapes of a tree in words; equal for trees that can stand for each other."""
     leaves, structure = jax.tree.flatten(tree)
     words = ", ".join(
         f"{jnp.result_type(leaf)} {list(np.shape(leaf))}"
@@ -190,6 +214,12 @@ def _described(tree: Any) -> str:
         for leaf in leaves
     )
     return f"{structure} of {words}" if words else str(structure)
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether it is a typed key, or an array of them."""
+    dtype = getattr(leaf, "dtype", None)
+    return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
 
 
 def _is_array(leaf: Any) -> bool:
@@ -204,15 +234,3 @@ def _with_lanes(leaf: Any, lanes: tuple[int, ...]) -> Any:
     return jax.ShapeDtypeStruct(
         (*np.shape(leaf), *lanes), jax.dtypes.canonicalize_dtype(leaf.dtype)
     )
-
-
-@contextmanager
-def _named(name: str, function: str) -> Iterator[None]:
-    """What fails inside says whose it is."""
-    try:
-        yield
-    except LearnerError as error:
-        raise LearnerError(f"learner {name!r}: {error}") from error
-    except Exception as error:
-        error.add_note(f"in {function} of learner {name!r}")
-        raise

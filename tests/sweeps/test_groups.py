@@ -57,6 +57,23 @@ def test_a_whole_number_stays_one_beside_a_fraction():
         np.testing.assert_array_equal(together.sel(learner=[name]), alone)
 
 
+@pytest.mark.parametrize(
+    ("reports", "saying"),
+    [
+        ({"bonus_scale": 0.0}, "report: 'bonus_scale'; accepted: names other than those of par"),
+        ({"plans": [0.0]}, "report: 'plans' has 1 axes, that of learner 'ucbvi-doubling' 0; acc"),
+    ],
+)
+def test_reports_that_have_no_place_in_the_result_are_told_before_anything_runs(reports, saying):
+    doubling = jb.make_learner("ucbvi-doubling")
+    theirs = {"D": doubling, "U": jb.grid(jb.make_learner("ucbvi"), bonus_scale=[0.1, 1])}
+    given = {name: np.asarray(value) for name, value in reports.items()}
+    mine = jb.make_learner("uniform")._replace(name="mine", report=lambda state: given)
+    mdp = jb.make_instance("prophet-uniform", **SIZES)
+    with pytest.raises(ValueError, match=f"learner 'mine': {saying}"):
+        jb.sweep({**theirs, "mine": mine}, {"I": mdp}, 10, 1, dry_run=True)
+
+
 def test_devices_of_a_cpu_are_cores():
     local, workers = choose_devices(None)
     assert local == jax.local_devices()

@@ -257,6 +257,43 @@ def test_functions_that_do_not_fit_together(functions, saying):
         run(learner)
 
 
+def test_constants_whose_shapes_depend_on_a_parameter():
+    learner = jb.Learner(
+        init, lambda state, key, constants: jnp.zeros((H, K + 1), jnp.int32), lambda state, *_: state,
+        name="stranger", params={"n": np.int32(1)}, constants=lambda problem, params: np.zeros(params["n"]),
+    )  # fmt: skip
+    with pytest.raises(LearnerError, match=r"'stranger': constants gives .*\[1\] and .*\[2\]; acc"):
+        run(jb.grid(learner, n=[1, 2]))
+
+
+@pytest.mark.parametrize("function", ["init", "act", "update", "report", "constants", "metrics"])
+def test_errors_of_the_users_own_say_where_they_were(function):
+    """Shown as they came, and with whose they are."""
+
+    def wrong(*given):
+        return {}["x"]
+
+    learner, metrics = actions_after(99, 0), {}
+    if function == "metrics":
+        metrics, note = {"mine": wrong}, "in metrics['mine']"
+    else:
+        learner, note = (
+            learner._replace(**{function: wrong}),
+            f"in {function} of learner 'stranger'",
+        )
+    with pytest.raises(KeyError) as error:
+        jb.sweep({"mine": learner}, {"I": MDP}, 10, 1, metrics=metrics, progress=False)
+    assert note in error.value.__notes__
+
+
+@pytest.mark.parametrize("function", ["next_block", "absorb"])
+def test_errors_in_a_block_form_say_where_they_were(function):
+    form = blocks("nan", "rows")._replace(**{function: lambda *given: {}["x"]})
+    with pytest.raises(KeyError) as error:
+        run(from_blocks(form, name="stranger", params={}), "blocks")
+    assert f"in {function} of learner 'stranger'" in error.value.__notes__
+
+
 def test_absorb_that_gives_another_state_episode_by_episode():
     form = blocks("nan", "rows")._replace(absorb=lambda state, episodes, totals: jnp.float32(0.5))
     learner = from_blocks(form, name="stranger", params={})

@@ -42,6 +42,7 @@ class EpisodeRunner(Runner):
                 f"MDP: {outcomes} outcomes per state and action; accepted on the episode engine: "
                 f"at most {MOST_OUTCOMES}"
             )
+        self.form = self.rules
         self.all_sizes = loop.Sizes(*self.sizes, outcomes)
         if self.padded and self.rules.pad is None:
             raise ValueError(f"own: learner {self.name!r} cannot be padded; accepted: None")

@@ -245,10 +245,10 @@ Dataset has "active_actions" already, state by state; here it is their mean.)"""
 
 def _own(state: State) -> State:
     """The innermost state: of the block form that an adapter plays episode by episode, of the learner that another
-    one carries on."""
-    while hasattr(state, "inner"):
+    one carries on. Nothing if it is an array: what that has (``committed``, say) is jax's."""
+    while not hasattr(state, "dtype") and hasattr(state, "inner"):
         state = state.inner
-    return state
+    return () if hasattr(state, "dtype") else state
 
 
 def _optimistic_values(state: State) -> Array | None:

@@ -13,7 +13,17 @@ import jaxbandit
 
 LAYERS = [
     {"types", "checks"},
-    {"errors", "files", "options", "parameter_axis", "tabular", "registry", "waiting", "xla"},
+    {
+        "errors",
+        "files",
+        "options",
+        "parameter_axis",
+        "result_axes",
+        "tabular",
+        "registry",
+        "waiting",
+        "xla",
+    },
     {"mdp", "feedback", "theory", "record", "distributed"},
     {"planning", "learner"},
     {"instances", "learners", "inspecting"},

@@ -163,6 +163,17 @@ def test_a_state_of_ones_own_takes_part_by_names(mdp):
     assert float(metrics.optimism(state, world)) == pytest.approx(2 - float(jb.optimal(mdp)[0]))
 
 
+def test_a_state_that_is_an_array_has_nothing_by_name(mdp):
+    """Arrays of jax have attributes of their own, ``committed`` among them, which tracers refuse to give."""
+    table = jnp.zeros((mdp.horizon, mdp.width + 1), jnp.int32)
+    world = make_world(mdp, table)
+    found = jax.jit(lambda state: {name: f(state, world) for name, f in METRICS.items()})(
+        jnp.ones(3)
+    )
+    np.testing.assert_allclose(found["best_guess_gap"], jb.regret(mdp, table), atol=1e-6)
+    assert np.isnan(found["optimism"])
+
+
 def test_entropy_of_known_distributions(mdp):
     one = make_world(mdp, jnp.zeros((3, 3), jnp.int32))
     even = make_world(mdp, jnp.full((3, 3, 3), 1 / 3))

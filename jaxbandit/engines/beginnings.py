@@ -17,7 +17,7 @@ import numpy as np
 from jaxbandit.engines.tables import optimal_policy
 from jaxbandit.errors import LearnerError
 from jaxbandit.learner import Problem, make_constants
-from jaxbandit.learner.fitting import check_first_state
+from jaxbandit.learner.fitting import check_first_state, described, named
 from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
 
@@ -52,10 +52,8 @@ def beginning(
             optimal_policy=best,
             constants=constants,
         )
-        try:
+        with named(name, "init"):
             return check_first_state(rules.init(problem, params))
-        except LearnerError as error:
-            raise LearnerError(f"learner {name!r}: {error}") from error
 
     def lanes(num_episodes, params, rank, best, constants):
         each = (None if x is None else 0 for x in (rank, best))
@@ -63,7 +61,7 @@ def beginning(
         every = (num_episodes, params, rank, best, constants)
         return jax.vmap(one, axes, axis_size=width)(*every)
 
-    constants = _constants(rules, params, num_episodes, sizes, (rank, best), width)
+    constants = _constants(rules, params, num_episodes, sizes, (rank, best), width, name)
     leaves = {name: _leaf(value) for name, value in params.items()}
     return lanes, (jnp.asarray(num_episodes, jnp.float64), leaves, rank, best, constants)
 
@@ -75,6 +73,7 @@ def _constants(
     sizes: tuple[int, int, int],
     known: tuple[Any, Any],
     width: int,
+    name: str,
 ) -> Any:
     """Leaves [W, ...]; lanes with the same problem and parameters share them. ``known`` is (rank, optimal policy)."""
     made: dict[bytes, Any] = {}
@@ -87,8 +86,15 @@ def _constants(
         if same not in made:
             rank, best = own
             problem = Problem(*sizes, num_episodes=num_episodes, rank=rank, optimal_policy=best)
-            made[same] = make_constants(rules, problem, here)
+            with named(name, "constants"):
+                made[same] = make_constants(rules, problem, here)
         found.append(made[same])
+    kinds = dict.fromkeys(described(values) for values in made.values())
+    if len(kinds) > 1:
+        raise LearnerError(
+            f"learner {name!r}: constants gives {' and '.join(kinds)}; accepted: arrays of the same shapes and "
+            "types for all parameter values of one sweep"
+        )
     return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
 
 
@@ -97,15 +103,22 @@ def to_32_bits(name: str, tree: Any) -> Any:
 
     def cast(leaf: np.ndarray) -> np.ndarray:
         if leaf.dtype == np.float64:
-            return leaf.astype(np.float32)
-        if leaf.dtype in (np.int64, np.uint64):
-            small = np.int32 if leaf.dtype == np.int64 else np.uint32
-            if leaf.size and (leaf.min() < np.iinfo(small).min or leaf.max() > np.iinfo(small).max):
+            with np.errstate(over="ignore"):
+                small = leaf.astype(np.float32)
+            if (lost := leaf[np.isfinite(leaf) & ~np.isfinite(small)]).size:
                 raise ValueError(
-                    f"learner {name!r}: init gives the whole number {leaf.max()}; "
-                    f"accepted on the episode engine: at most {np.iinfo(small).max}"
+                    f"learner {name!r}: init gives {lost[0]:g}; accepted on the episode engine: numbers that "
+                    "float32 holds, or inf"
                 )
-            return leaf.astype(small)
+            return small
+        if leaf.dtype in (np.int64, np.uint64):
+            limits = np.iinfo(np.int32 if leaf.dtype == np.int64 else np.uint32)
+            if (large := leaf[(leaf < limits.min) | (leaf > limits.max)]).size:
+                raise ValueError(
+                    f"learner {name!r}: init gives the whole number {large[0]}; "
+                    f"accepted on the episode engine: {limits.min}..{limits.max}"
+                )
+            return leaf.astype(limits.dtype)
         return leaf
 
     return jax.tree.map(cast, tree)

@@ -52,6 +52,8 @@ class Lanewise(ABC):
 
     rules: Learner
     """The learner's program, normalised."""
+    form: Any
+    """The functions that the engine calls: those of the learner, or of its block form."""
     num_episodes: int
     """T."""
     sizes: tuple[int, int, int]
@@ -130,6 +132,15 @@ class Lanewise(ABC):
         with x64(False):
             for own, (constants, state) in self.own_shapes.items():
                 check_steps(self.rules, (*own, self.sizes[2]), constants, state)
+
+    def reported(self) -> dict[str, int]:
+        """The names of what the learner reports, with their numbers of axes; nothing is run."""
+        if self.form.report is None:
+            return {}
+        with x64():
+            _, state = self._program_shapes(self.form)
+        found = check_report(self.rules._replace(report=self.form.report), state)
+        return {name: len(value.shape) for name, value in found.items()}
 
     def check_reports(self, report: Any, state: Any) -> None:
         """Refuses a report that would take another's name, before anything runs; ``state`` has the types."""

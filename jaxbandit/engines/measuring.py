@@ -53,10 +53,14 @@ def measure_lanes(metrics: Mapping[str, Metric], axis: int) -> Any:
 
     def one(state, world, constants):
         seen = world._replace(constants=constants)
-        return {
-            name: check_value(name, metric, metric(state, seen), seen)
-            for name, metric in metrics.items()
-        }
+        found = {}
+        for name, metric in metrics.items():
+            try:
+                found[name] = check_value(name, metric, metric(state, seen), seen)
+            except Exception as error:
+                error.add_note(f"in metrics[{name!r}]")
+                raise
+        return found
 
     return jax.vmap(one, (axis, 0, axis))
 

@@ -19,7 +19,13 @@ from jaxbandit import checks, planning
 from jaxbandit.errors import LearnerError
 from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.learner import Learner, Problem, check_contract, make_constants, normalised
-from jaxbandit.learner.fitting import check_first_state, check_steps, is_policy, wrong_policy
+from jaxbandit.learner.fitting import (
+    check_first_state,
+    check_steps,
+    in_32_bits,
+    is_policy,
+    wrong_policy,
+)
 from jaxbandit.mdp import MDP, single, transition_kernel, validate
 from jaxbandit.record import Recording, linear
 from jaxbandit.types import Array
@@ -232,8 +238,8 @@ def _stretch(rules, world: _PlainWorld, constants, state, key, first, last):
     def act(state, t):
         own = jax.random.fold_in(private, t)
         if rules.lanes_last:
-            return rules.act(state, own[None], constants)[..., 0]
-        return rules.act(state, own, constants)
+            return jnp.asarray(in_32_bits(rules.act(state, own[None], constants)))[..., 0]
+        return jnp.asarray(in_32_bits(rules.act(state, own, constants)))
 
     def update(state, policy, episode):
         if rules.lanes_last:

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxbandit.checks import printable
 from jaxbandit.feedback import check_kind
+from jaxbandit.learner.fitting import named
 from jaxbandit.learner.forms import BlockForm, Learner
 from jaxbandit.xla.compat import x64
 
@@ -31,6 +32,8 @@ REAL = (jnp.floating, jnp.integer, jnp.bool_)
 """Kinds of numbers that a result has; complex ones would lose half of themselves."""
 PHASED = {"phase_end": 1, "active_actions": 3}
 """Reports that results know, with their number of axes: [phase] and [phase, stage, level]."""
+TAKEN = (*RESERVED, *PHASED)
+"""Names that no parameter has: it becomes a coordinate where it varies."""
 
 
 def check_contract(learner: Learner) -> Learner:
@@ -69,10 +72,19 @@ def check_contract(learner: Learner) -> Learner:
     if not isinstance(learner.params, Mapping) and not _is_nothing(learner.params):
         refuse("params", learner.params, "a dictionary, name -> number or array")
     for name, value in dict(learner.params).items():
-        if not isinstance(name, str) or name in COORDINATES:
-            refuse("params", name, f"names other than {', '.join(COORDINATES)}")
-        if np.asarray(value).dtype.kind not in "fiu":
+        if not isinstance(name, str) or name in TAKEN:
+            refuse("params", name, f"names other than {', '.join(TAKEN)}")
+        _check_name(learner, "params", name)
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu":
             refuse(f"params: {name}", value, "numbers and arrays of numbers")
+        if (
+            array.dtype.kind in "iu"
+            and (large := array[(array < -(2**31)) | (array >= 2**31)]).size
+        ):
+            refuse(
+                f"params: {name}", int(large[0]), "whole numbers of 32 bits; larger ones as floats"
+            )
     _check_functions(learner, ("init", "act", "update"), refuse)
     if learner.blocks is not None:
         if not isinstance(learner.blocks, BlockForm):
@@ -82,6 +94,13 @@ def check_contract(learner: Learner) -> Learner:
             what = f"of other functions than its {' and '.join(learner.replaced)}"
             refuse("blocks", what, "None, or the block form of the new functions and of=None")
     return learner
+
+
+def _check_name(learner: Learner, what: str, name: str) -> None:
+    """That a result can have a variable or coordinate of this name."""
+    printable(f"learner {learner.name!r}: {what}", name)
+    if "/" in name:  # a path in a file of results
+        raise ValueError(f"learner {learner.name!r}: {what}: {name!r}; accepted: names without '/'")
 
 
 def _is_nothing(params: Any) -> bool:
@@ -120,7 +139,7 @@ def check_report(learner: Learner, state: Any) -> dict[str, Any]:
         raise ValueError(f"learner {learner.name!r}: report: {value}; accepted: {accepted}")
 
     try:
-        with x64():
+        with x64(), named(learner.name, "report"):
             found = jax.eval_shape(lambda given: dict(learner.report(given)), state)  # type: ignore[misc]
     except (TypeError, ValueError) as error:
         message = str(error).splitlines()[0]
@@ -128,13 +147,11 @@ def check_report(learner: Learner, state: Any) -> dict[str, Any]:
             f"learner {learner.name!r}: report: fails for this state ({message}); "
             "accepted: a function of the state that returns a dictionary, name -> array"
         ) from error
-    taken = (*RESERVED, *dict(learner.params))
+    taken = (*RESERVED, *dict(learner.params))  # but PHASED, which are reports
     for name, value in found.items():
         if not isinstance(name, str) or not name or name in taken:
             refuse(repr(name), f"names other than {', '.join(taken)}")
-        printable(f"learner {learner.name!r}: report", name)
-        if "/" in name:  # a path in a file of results
-            refuse(repr(name), "names without '/'")
+        _check_name(learner, "report", name)
         dtype = getattr(value, "dtype", None)
         if dtype is None or not any(jnp.issubdtype(dtype, kind) for kind in REAL):
             refuse(f"{name}: {getattr(value, 'dtype', type(value).__name__)}", "arrays of numbers")

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.learner.fitting import is_key
 from jaxbandit.learner.forms import BlockForm, Learner
 from jaxbandit.learner.protocols import Params, Problem
 from jaxbandit.xla.compat import x64
@@ -37,12 +38,12 @@ def make_constants(rules: Learner | BlockForm, problem: Problem, params: Params)
             name = getattr(rules, "name", None)
             raise ValueError(f"learner {name!r}: {error}" if name else str(error)) from error
         paths, tree = jax.tree_util.tree_flatten_with_path(found)
-        leaves = [leaf if _is_key(leaf) else np.asarray(leaf) for _, leaf in paths]
+        leaves = [_array(rules, jax.tree_util.keystr(path), leaf) for path, leaf in paths]
     whole = jnp.result_type(int)
     narrow = {"f": jnp.result_type(float), "i": whole, "u": np.dtype(f"u{whole.name}")}
     placed = []
     for (path, _), leaf in zip(paths, leaves, strict=True):
-        kind = "key" if _is_key(leaf) else leaf.dtype.kind
+        kind = leaf.dtype.kind
         if kind in narrow and leaf.dtype.itemsize > narrow[kind].itemsize:
             placed.append(_narrowed(rules, jax.tree_util.keystr(path), leaf, narrow[kind]))
         else:
@@ -50,8 +51,17 @@ def make_constants(rules: Learner | BlockForm, problem: Problem, params: Params)
     return jax.tree.unflatten(tree, placed)
 
 
-def _is_key(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+def _array(rules: Any, where: str, leaf: Any) -> np.ndarray:
+    """A leaf as an array of numbers, or an error."""
+    array = None if is_key(leaf) else np.asarray(leaf)
+    if array is None or array.dtype.kind in "OSUMm":
+        seen = "a key" if array is None else repr(leaf)[:60]
+        more = "; of a key, jax.random.key_data(key)" if array is None else ""
+        raise ValueError(
+            f"learner {getattr(rules, 'name', 'in block form')!r}: constants{where}: {seen}; "
+            f"accepted: a tree of numbers and arrays of them, at most 64 bits each{more}"
+        )
+    return array
 
 
 def _narrowed(rules: Any, where: str, leaf: np.ndarray, dtype: Any) -> np.ndarray:

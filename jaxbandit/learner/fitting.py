@@ -17,13 +17,36 @@ from jaxbandit.errors import LearnerError
 from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.learner.protocols import Blocks
 from jaxbandit.types import Array
+from jaxbandit.xla.compat import x64
 
 TOLERANCE = 1e-4
-"""Of the sum of probabilities in 32 bits, as on the episode engine."""
+"""Of the sum of probabilities in 32 bits. Float32 sums of up to 1,000 terms below 1 err by less than 1e-4."""
+MOST_SHOWN = 12
+"""Probabilities of a state that an error lists."""
+
+
+@contextmanager
+def named(name: str, function: str) -> Iterator[None]:
+    """What fails inside says whose it is.
+
+    Example:
+        >>> with named("mine", "act"):
+        ...     raise LearnerError("act gives 3")
+        Traceback (most recent call last):
+        ...
+        jaxbandit.errors.LearnerError: learner 'mine': act gives 3
+    """
+    try:
+        yield
+    except LearnerError as error:
+        raise LearnerError(f"learner {name!r}: {error}") from error
+    except Exception as error:
+        error.add_note(f"in {function} of learner {name!r}")
+        raise
 
 
 def check_first_state(state: Any) -> Any:
-    """The state if every leaf is an array or a number, else LearnerError.
+    """The state if every leaf is an array or a number, else LearnerError. A key of jax is neither.
 
     Example:
         >>> check_first_state({"mean": 0.0, "best": "left"})
@@ -32,11 +55,14 @@ def check_first_state(state: Any) -> Any:
         jaxbandit.errors.LearnerError: init gives ['best']: str; accepted: a tree of arrays and numbers
     """
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
-        if not _is_array(leaf):
+        if not _is_array(leaf) or is_key(leaf):
             where = jax.tree_util.keystr(path)
+            seen = "a key" if is_key(leaf) else type(leaf).__name__
+            accepted = "a tree of arrays and numbers"
+            if is_key(leaf):  # states are saved, and jax keeps keys from being numbers
+                accepted += "; of a key, jax.random.key_data(key)"
             raise LearnerError(
-                f"init gives {where}{': ' if where else ''}{type(leaf).__name__}; "
-                "accepted: a tree of arrays and numbers"
+                f"init gives {where}{': ' if where else ''}{seen}; accepted: {accepted}"
             )
     return state
 
@@ -59,11 +85,11 @@ def check_steps(rules: Any, sizes: tuple[int, int, int], constants: Any, state: 
 
     def step(state, constants, episode, word):
         keys = jax.random.split(jax.random.key(0), lanes) if lanes else jax.random.key(0)
-        with _named(rules.name, "act"):
+        with named(rules.name, "act"):
             policy = rules.act(state, keys, constants)
         _check_policy_shape(rules.name, sizes, policy, len(lanes))
         seen = observe(rules.feedback, episode, word)
-        with _named(rules.name, "update"):
+        with named(rules.name, "update"):
             after = rules.update(state, policy, seen, constants)
         _check_same_state(rules.name, state, after)
 
@@ -75,7 +101,7 @@ def check_blocks(blocks: Any, sizes: tuple[int, int, int] | None = None) -> None
     """Raises LearnerError unless these are blocks of one lane whose arrays fit together, and fit H, k and A if they are known."""
     if not isinstance(blocks, Blocks):
         raise LearnerError(f"next_block returns {type(blocks).__name__}; accepted: jb.Blocks")
-    arms = np.shape(blocks.episodes)[:1] or (1,)
+    arms = (max(1, *np.shape(blocks.episodes)[:1]),) if np.ndim(blocks.episodes) else (1,)
     if sizes is None:
         states = (*np.shape(blocks.policy), 1, 1, 1)[:3]
     else:
@@ -99,11 +125,25 @@ def check_blocks(blocks: Any, sizes: tuple[int, int, int] | None = None) -> None
 
 def check_absorbed(before: Any, after: Any) -> None:
     """Raises LearnerError unless ``absorb`` gives a state like the one before."""
-    if _described(after) != _described(before):
+    if described(after) != described(before):
         raise LearnerError(
-            f"absorb returns {_described(after)}; accepted: a state like that of init, "
-            f"{_described(before)}"
+            f"absorb returns {described(after)}; accepted: a state like that of init, "
+            f"{described(before)}"
         )
+
+
+def in_32_bits(numbers: Any) -> Any:
+    """Actions or a stage of 64 bits as int32, where those that do not fit are still out of range: jax alone would keep
+    their last 32 bits, and so another action. Everything else is left as it is.
+
+    Example:
+        >>> in_32_bits(np.array([[1, 2**32 + 1]])).tolist()
+        [[1, 2147483647]]
+    """
+    if getattr(numbers, "dtype", None) not in (np.int64, np.uint64):
+        return numbers
+    with x64():  # also where engines compute in 32 bits
+        return jnp.clip(jnp.asarray(numbers).astype(jnp.int64), -1, 2**31 - 1).astype(jnp.int32)
 
 
 def is_policy(policy: Array, num_actions: int) -> jax.Array:
@@ -124,13 +164,16 @@ def wrong_policy(name: str, policy: np.ndarray, num_actions: int, episode: int) 
     """The error for a policy that is none at some state; episodes count from 1."""
     right = np.asarray(is_policy(jnp.asarray(policy), num_actions))
     stage, level = np.argwhere(~right)[0]
+    seen = np.asarray(policy[stage, level]).tolist()
     if policy.ndim == 2:
         what, accepted = "action", f"0..{num_actions - 1}"
     else:
         what, accepted = "probabilities", f"{num_actions} probabilities >= 0 that sum to 1"
+        if num_actions > MOST_SHOWN:
+            seen = f"{str(seen[:MOST_SHOWN])[:-1]}, ...] (sum {sum(seen):.7g})"
     return LearnerError(
-        f"learner {name!r}, episode {episode}, stage {stage + 1}, level {level}: {what} "
-        f"{np.asarray(policy[stage, level]).tolist()}; accepted: {accepted}"
+        f"learner {name!r}, episode {episode}, stage {stage + 1}, level {level}: {what} {seen}; "
+        f"accepted: {accepted}"
     )
 
 
@@ -154,14 +197,15 @@ def _check_policy_shape(
 
 
 def _check_same_state(name: str, before: Any, after: Any) -> None:
-    if _described(after) != _described(before):
+    if described(after) != described(before):
         raise LearnerError(
-            f"learner {name!r}: update gives {_described(after)}; accepted: a state like that of init, "
-            f"{_described(before)}"
+            f"learner {name!r}: update gives {described(after)}; accepted: a state like that of init, "
+            f"{described(before)}"
         )
 
 
-def _described(tree: Any) -> str:
+def described(tree: Any) -> str:
+    """The structure, types and shapes of a tree in words; equal for trees that can stand for each other."""
     leaves, structure = jax.tree.flatten(tree)
     words = ", ".join(
         f"{jnp.result_type(leaf)} {list(np.shape(leaf))}"
@@ -170,6 +214,12 @@ def _described(tree: Any) -> str:
         for leaf in leaves
     )
     return f"{structure} of {words}" if words else str(structure)
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether it is a typed key, or an array of them."""
+    dtype = getattr(leaf, "dtype", None)
+    return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
 
 
 def _is_array(leaf: Any) -> bool:
@@ -184,15 +234,3 @@ def _with_lanes(leaf: Any, lanes: tuple[int, ...]) -> Any:
     return jax.ShapeDtypeStruct(
         (*np.shape(leaf), *lanes), jax.dtypes.canonicalize_dtype(leaf.dtype)
     )
-
-
-@contextmanager
-def _named(name: str, function: str) -> Iterator[None]:
-    """What fails inside says whose it is."""
-    try:
-        yield
-    except LearnerError as error:
-        raise LearnerError(f"learner {name!r}: {error}") from error
-    except Exception as error:
-        error.add_note(f"in {function} of learner {name!r}")
-        raise

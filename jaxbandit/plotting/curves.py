@@ -30,7 +30,7 @@ from jaxbandit.plotting.files import FORMATS, save_figure
 from jaxbandit.plotting.look import USUAL, LookOptions, PanelLook, readable
 from jaxbandit.plotting.panel import caption, count, draw_panel, shown_names
 from jaxbandit.plotting.parameter import plot_parameter
-from jaxbandit.results.selecting import whole
+from jaxbandit.result_axes import whole
 from jaxbandit.stats.replication import curve_names, families
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from jaxbandit.plotting.state_cells import (
     state_axes,
     upright,
 )
-from jaxbandit.results.selecting import instance_of, whole
+from jaxbandit.result_axes import whole
+from jaxbandit.results.selecting import instance_of
 from jaxbandit.types import Array
 
 if TYPE_CHECKING:

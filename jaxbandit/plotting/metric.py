@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.checks import accept, dataset
+from jaxbandit.checks import accept
 from jaxbandit.plotting.figures import (
     TEXT_SIZE,
     Drawn,
@@ -22,6 +22,7 @@ from jaxbandit.plotting.figures import (
     styles,
 )
 from jaxbandit.plotting.panel import caption
+from jaxbandit.result_axes import whole
 from jaxbandit.stats.intervals import Band, band
 from jaxbandit.stats.replication import curve_names, families, replicate_kind, replicates
 
@@ -73,7 +74,8 @@ def plot_metric(
         >>> plot_metric(ds, "optimism").data["UCB-VI"].n
         4
     """
-    accept("name", name, metric_names(dataset("ds", ds)))
+    ds = whole(ds)
+    accept("name", name, metric_names(ds))
     accept("scale", scale, ("linear", "log"))
     groups = families(ds)
     if instance in groups and family is None:

@@ -22,7 +22,7 @@ from jaxbandit.plotting.figures import (
     styles,
 )
 from jaxbandit.plotting.panel import caption
-from jaxbandit.results.selecting import whole
+from jaxbandit.result_axes import whole
 from jaxbandit.stats.intervals import Band, band
 from jaxbandit.stats.replication import (
     curve_names,

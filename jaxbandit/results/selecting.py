@@ -1,8 +1,4 @@
-"""Parts of a result: by the value of a parameter, the policy of a run, the instance itself.
-
-A part that xarray selects (``ds.sel(learner="UCB-VI")``, ``ds.isel(seed=0)``, ``ds["regret"]``) has
-lost dimensions; `whole` gives them back, so that figures take parts as well.
-"""
+"""Parts of a result: by the value of a parameter, the policy of a run, the instance itself."""
 
 from __future__ import annotations
 
@@ -14,63 +10,10 @@ from jaxbandit import checks
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, remember
 from jaxbandit.parameter_axis import parameter_names, parameter_table
+from jaxbandit.result_axes import check_axes, whole
 
 if TYPE_CHECKING:
     import xarray
-
-OF_INSTANCES = ("optimal_", "mdp_", "action_name", "reward_", "level_name")
-"""Variables whose names begin so belong to instances, not to runs."""
-OF_AXES = {"instance": ("family",), "learner": ("varied",)}
-"""Coordinates that go with an axis."""
-
-
-def whole(part: Any) -> xarray.Dataset:
-    """A part of a result with all the dimensions of a sweep; a Dataset that has them is returned
-    as it is.
-
-    Example:
-        >>> import numpy as np, xarray
-        >>> dims = ("learner", "instance", "seed", "episode")
-        >>> ds = xarray.Dataset({"regret": (dims, np.ones((2, 1, 3, 4)))},
-        ...                     coords={"learner": ["A", "B"], "instance": ["I1"]})
-        >>> whole(ds.sel(learner="B", instance="I1")).sizes == ds.sel(learner=["B"]).sizes
-        True
-    """
-    if not hasattr(part, "data_vars") and not hasattr(part, "to_dataset"):
-        raise TypeError(
-            f"ds: {type(part).__name__}; accepted: the Dataset of a sweep, or a part of it"
-        )
-    dataset = part if hasattr(part, "data_vars") else part.to_dataset(name="regret")
-    if "regret" in dataset and "episode" not in dataset["regret"].dims:
-        raise ValueError("ds: regret without an episode axis; accepted: curves over episodes")
-    for axis in ("learner", "instance", "seed"):
-        if axis in dataset.dims:
-            continue
-        value = dataset.coords[axis].item() if axis in dataset.coords else _unnamed(axis)
-        scalars = {
-            name: dataset.coords[name].values
-            for name in OF_AXES.get(axis, ())
-            if name in dataset.coords and dataset.coords[name].ndim == 0
-        }
-        dataset = dataset.drop_vars([axis, *scalars], errors="ignore")
-        grown = {
-            name: variable.expand_dims({axis: [value]})
-            for name, variable in dataset.data_vars.items()
-            if _has_axis(str(name), axis)
-        }
-        dataset = dataset.assign(grown).assign_coords({axis: [value]})
-        dataset = dataset.assign_coords({name: (axis, [of]) for name, of in scalars.items()})
-    return dataset
-
-
-def _unnamed(axis: str) -> Any:
-    return 0 if axis == "seed" else axis
-
-
-def _has_axis(variable: str, axis: str) -> bool:
-    if variable.startswith(OF_INSTANCES):
-        return axis == "instance"
-    return axis != "seed" or not variable.endswith(("_seconds", "_per_second"))
 
 
 def select(ds: xarray.Dataset, **values: float) -> xarray.Dataset:
@@ -149,7 +92,7 @@ def final_policy(
         >>> policy.dtype, float(jb.regret(mdp, policy))
         (dtype('int32'), 0.0)
     """
-    ds = whole(ds)
+    ds = whole(ds, "final_policy")
     where = _one_instance(ds, instance)
     checks.accept("learner", learner, [str(name) for name in ds["learner"].values])
     checks.accept(
@@ -161,9 +104,12 @@ def final_policy(
         checks.accept("parameter", parameter, range(table.sizes["parameter"]))
         table = table.isel(parameter=parameter)
     values = table.transpose("stage", "level").values
-    known = np.isfinite(values)
-    stages, levels = known.any(axis=1), known.any(axis=0)
-    values = values[stages][:, levels]
+    if (
+        "optimal_policy" in ds
+    ):  # has the instance's own sizes: what is random is nan, too, but not beyond them
+        best = ds["optimal_policy"].sel(instance=where).transpose("stage", "level").values
+        own = np.isfinite(best)
+        values = values[own.any(axis=1)][:, own.any(axis=0)]
     if not values.size or not np.isfinite(values).all():
         raise ValueError(
             f"learner: {learner!r} ends with no policy of plain actions; accepted: a learner whose "
@@ -223,7 +169,7 @@ def in_units(ds: xarray.Dataset) -> xarray.Dataset:
         >>> f"{dollars['optimal_value'].item():.0f}", dollars["regret"].attrs["units"]
         ('375', '$')
     """
-    checks.dataset("ds", ds)
+    check_axes(checks.dataset("ds", ds))
     if "reward_scale" not in ds:
         raise ValueError("ds: no variable 'reward_scale'; accepted: the Dataset of a sweep")
     units = sorted(set(np.atleast_1d(ds["reward_unit"].values).tolist()))

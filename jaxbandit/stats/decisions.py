@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import accept
+from jaxbandit.result_axes import whole
 from jaxbandit.stats.max_t import simultaneous
 from jaxbandit.stats.replication import CurveName, curve_names, families
 from jaxbandit.tabular import write_table
@@ -148,6 +149,7 @@ def compare(
         >>> compare(ds).ranking()
         '1-2. A; 1-2. B; 3. C'
     """
+    ds = whole(ds, "regret")
     names = curve_names(ds, learners)
     if len(names) < 2:
         raise ValueError(f"learners: {[n.label for n in names]}; accepted: at least two to compare")

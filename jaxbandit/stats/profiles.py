@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit import checks
 from jaxbandit.checks import accept
+from jaxbandit.result_axes import whole
 from jaxbandit.stats.bootstrap import FEW, generator
 from jaxbandit.stats.decisions import final_values
-from jaxbandit.stats.intervals import Band
+from jaxbandit.stats.intervals import MOST_RESAMPLES, Band
 from jaxbandit.stats.max_t import resampled_counts
 from jaxbandit.stats.replication import curve_names, families
 from jaxbandit.tabular import write_table
@@ -244,6 +246,7 @@ def _runs(
     ds: Dataset, learners: Iterable[str] | None, family: str | None
 ) -> tuple[list[str], list[np.ndarray]]:
     """Labels of the curves, and final regrets [seeds, curves] of every instance."""
+    ds = whole(ds, "regret")
     names = curve_names(ds, learners)
     if family is not None:
         accept("family", family, list(families(ds)))
@@ -260,7 +263,5 @@ def _runs(
 
 
 def _check(level: float, num_resamples: int) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"level: {level}; accepted: a number strictly between 0 and 1")
-    if num_resamples < 1:
-        raise ValueError(f"num_resamples: {num_resamples}; accepted: at least 1")
+    checks.share("level", level)
+    checks.whole("num_resamples", num_resamples, at_most=MOST_RESAMPLES)

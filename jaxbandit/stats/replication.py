@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxbandit.checks import accept, some
 from jaxbandit.parameter_axis import parameter_names, parameter_table
+from jaxbandit.result_axes import whole
 from jaxbandit.stats.intervals import OF_DIFFERENCES, Band, as_curves, band
 
 if TYPE_CHECKING:
@@ -33,29 +34,13 @@ def families(ds: Dataset) -> dict[str, list[str]]:
         >>> families(xr.Dataset(coords={"instance": ["I1", "I2/0", "I2/1"], "family": of}))
         {'I1': ['I1'], 'I2': ['I2/0', 'I2/1']}
     """
-    is_sweep(ds)
+    ds = whole(ds)
     names = [str(name) for name in ds["instance"].values]
     labels = ds["family"].values if "family" in ds.coords else names
     groups: dict[str, list[str]] = {}
     for name, label in zip(names, labels, strict=True):
         groups.setdefault(str(label), []).append(name)
     return groups
-
-
-def is_sweep(ds: Any) -> None:
-    """A TypeError unless ``ds`` has learners and instances along its axes, as sweeps have.
-
-    Example:
-        >>> is_sweep("regret.nc")
-        Traceback (most recent call last):
-        ...
-        TypeError: ds: str; accepted: the Dataset of a sweep
-    """
-    if not hasattr(ds, "data_vars"):
-        raise TypeError(f"ds: {type(ds).__name__}; accepted: the Dataset of a sweep")
-    missing = {"learner", "instance"} - set(map(str, ds.dims)) - set(map(str, ds.coords))
-    if missing and "regret" in ds:
-        raise ValueError(f"ds: no axis {sorted(missing)[0]!r}; accepted: the Dataset of a sweep")
 
 
 def replicates(
@@ -122,7 +107,7 @@ def _runs(
     variable: str = "regret",
 ) -> np.ndarray:
     """All runs as [instances, seeds, points]."""
-    is_sweep(ds)
+    ds = whole(ds)
     accept("learner", learner, [str(name) for name in ds["learner"].values])
     accept("variable", variable, [str(name) for name in ds.data_vars if "seed" in ds[name].dims])
     array = ds[variable].sel(learner=learner, instance=_instances(ds, instance, family))
@@ -246,11 +231,11 @@ def curve_names(
         >>> dims = ("learner", "instance", "parameter", "seed", "episode")
         >>> scales = (("learner", "parameter"), [[0.5, 1.0]])
         >>> ds = xr.Dataset({"regret": (dims, np.ones((1, 1, 2, 3, 4)))},
-        ...                 coords={"learner": ["UCB-VI"], "bonus_scale": scales})
+        ...                 coords={"learner": ["UCB-VI"], "instance": ["I1"], "bonus_scale": scales})
         >>> [name.label for name in curve_names(ds)]
         ['UCB-VI, bonus_scale = 0.5', 'UCB-VI, bonus_scale = 1']
     """
-    is_sweep(ds)
+    ds = whole(ds, "regret")
     known = [str(name) for name in ds["learner"].values]
     chosen = some("learners", learners, known, each="learner")
     if "parameter" not in ds["regret"].dims:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import number, real_array, share, some
+from jaxbandit.result_axes import whole
 from jaxbandit.stats.intervals import Estimate, as_curves, doubt_of
 from jaxbandit.stats.jackknife import half_width
 from jaxbandit.stats.replication import (
@@ -235,6 +236,7 @@ def final_table(
         family  learner  final regret  95 % interval   replicates
         I1      ExpRef          1,500  1,500 to 1,500  3 seeds
     """
+    ds = whole(ds, "regret")
     chosen = some("panels", panels, list(families(ds)))
     last = ds.isel(episode=[-1])
     rows = []

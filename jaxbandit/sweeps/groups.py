@@ -48,7 +48,9 @@ def make_groups(
         chosen = (
             engine if engine != "auto" else ("episodes" if learner.blocks is None else "blocks")
         )
-        leaves = [(key, np.shape(values)[1:]) for key, values in sorted(learner.params.items())]
+        # By types too: side by side in one array, 3 would become 3.0 beside a 2.5.
+        arrays = {key: np.asarray(values) for key, values in sorted(learner.params.items())}
+        leaves = [(key, array.shape[1:], array.dtype) for key, array in arrays.items()]
         programs.setdefault((chosen, learner.rules, tuple(leaves)), {})[name] = grid
     padding = settings.pad and bool(platform_of(settings.devices[0]).ladder)
     words = in_words if padding else lambda *_: ""
@@ -109,7 +111,28 @@ def _ask(settings: Settings, group: Group) -> Demand:
         width=runner.width,
         bytes_per_lane=runner.bytes_per_lane + 16 * len(settings.points),
         moved_per_lane=runner.moved_per_lane,
+        reports=runner.reported(),
     )
+
+
+def check_reports(groups: Sequence[Group]) -> None:
+    """An error, before anything runs, if what the learners report cannot stand in one result."""
+    varied = {name for group in groups for grid in group.grids.values() for name in grid.names}
+    known: dict[str, tuple[str, int]] = {}
+    for group in groups:
+        for name, axes in group.demand.reports.items():
+            where = f"learner {group.learner.name!r}: report: {name!r}"
+            if name in varied:
+                raise ValueError(
+                    f"{where}; accepted: names other than those of parameters that vary, "
+                    f"{', '.join(sorted(varied))}"
+                )
+            other, count = known.setdefault(name, (group.learner.name, axes))
+            if axes != count:
+                raise ValueError(
+                    f"{where} has {axes} axes, that of learner {other!r} {count}; "
+                    "accepted: one number of axes for all learners"
+                )
 
 
 def most_workers(

@@ -15,20 +15,9 @@ import numpy as np
 
 from jaxbandit import checks
 from jaxbandit.learner import Learner
+from jaxbandit.learner.checks import TAKEN
 
 MOST_SETTINGS = 10**6
-RESERVED = (
-    "learner",
-    "instance",
-    "parameter",
-    "seed",
-    "episode",
-    "phase",
-    "stage",
-    "level",
-    "family",
-)
-"""Dimensions and coordinates of a Dataset, which no parameter may be called."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +53,7 @@ def grid(learner: Learner, **values: Sequence[float]) -> LearnerGrid:
     params = _params("grid", learner)
     columns = {}
     for name, listed in values.items():
-        if name not in params or name in RESERVED:
+        if name not in params or name in TAKEN:
             raise ValueError(
                 f"grid: learner {learner.name!r} has no array parameter {name!r}; "
                 f"accepted: {_accepted(params)}"
@@ -84,7 +73,7 @@ def grid(learner: Learner, **values: Sequence[float]) -> LearnerGrid:
 
 
 def _accepted(params: Mapping[str, Any]) -> str:
-    scalars = [p for p in params if p not in RESERVED and np.ndim(params[p]) == 0]
+    scalars = [p for p in params if p not in TAKEN and np.ndim(params[p]) == 0]
     return ", ".join(scalars) or "none"
 
 
@@ -157,7 +146,7 @@ def points(learner: Learner, settings: Sequence[Mapping[str, float]]) -> Learner
     params = _params("points", learner)
     names = tuple(dict.fromkeys(name for setting in settings for name in setting))
     for name in names:
-        if name not in params or name in RESERVED or np.ndim(params[name]):
+        if name not in params or name in TAKEN or np.ndim(params[name]):
             raise ValueError(
                 f"points: learner {learner.name!r} has no scalar parameter {name!r}; "
                 f"accepted: {_accepted(params)}"

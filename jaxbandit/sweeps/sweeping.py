@@ -31,7 +31,13 @@ from jaxbandit.metrics import Metric, check_metrics, dims_of
 from jaxbandit.record import Recording, linear
 from jaxbandit.sweeps.dataset import AXES, make_dataset, warn_of_nan
 from jaxbandit.sweeps.families import expand_instances
-from jaxbandit.sweeps.groups import choose_devices, device_memory, make_groups, most_workers
+from jaxbandit.sweeps.groups import (
+    check_reports,
+    choose_devices,
+    device_memory,
+    make_groups,
+    most_workers,
+)
 from jaxbandit.sweeps.identity import bits_of, identity, programs_of
 from jaxbandit.sweeps.loop import Settings, run_watched
 from jaxbandit.sweeps.merging import seeds_of
@@ -214,6 +220,7 @@ def sweep(
         pad=checks.choice("pad", pad, (False, True)),
     )
     groups = make_groups(grids, mdps, engine, settings)
+    check_reports(groups)
     settings = dataclasses.replace(
         settings, workers=most_workers(groups, settings, max_lanes, max_bytes)
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,8 @@ class Demand:
     bytes_per_lane: int
     moved_per_lane: int = 0
     """Bytes that a step moves, about."""
+    reports: Mapping[str, int] = field(default_factory=dict)
+    """What the learner reports: name -> number of axes."""
 
 
 @dataclass(frozen=True)

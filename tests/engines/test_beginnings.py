@@ -69,8 +69,13 @@ def test_optimal_policies_have_no_gap():
         assert np.abs(chosen).max() < 1e-6  # planning is float32, of values at most 1
 
 
-def test_whole_numbers_that_do_not_fit_are_refused():
+def test_numbers_that_do_not_fit_are_refused():
     small = to_32_bits("toy", {"a": np.float64([0.1]), "b": np.int64([2**31 - 1])})
     assert (small["a"].dtype, small["b"].dtype) == (np.float32, np.int32)
     with pytest.raises(ValueError, match="learner 'toy': init gives the whole number 2147483648"):
         to_32_bits("toy", np.int64([2**31]))
+    with pytest.raises(
+        ValueError, match=r"learner 'toy': init gives 1e\+300; accepted on the epis"
+    ):
+        to_32_bits("toy", np.float64([1.0, 1e300]))
+    assert np.isinf(to_32_bits("toy", np.float64([np.inf]))).all()

@@ -149,6 +149,18 @@ def test_more_phases_than_there_is_room_for_are_refused():
     assert (make_constants(fewer, problem, fewer.params).epsilons > 0).all()
 
 
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [("x", "'x'"), (10**30, "1000000"), (np.array([None]), "array"), (jax.random.key(0), "a key")],
+)
+def test_what_is_no_number_is_refused(value, seen):
+    learner = jb.make_learner("uniform")._replace(constants=lambda problem, params: {"c": value})
+    with pytest.raises(
+        ValueError, match=rf"learner 'uniform': constants\['c'\]: {seen}.*; accepted: a tree"
+    ):
+        make_constants(learner, jb.Problem(**SIZES, num_episodes=10), {})
+
+
 def test_one_episode():
     for name in ("expref", "ordered-expref"):
         learner = jb.make_learner(name)

@@ -43,7 +43,14 @@ def steps(**functions):
 def test_what_fits_is_let_through():
     steps()
     steps(act=lambda state, key: jnp.full((3, 2, 2), 0.5))
-    check_first_state({"a": 1, "b": np.zeros(3), "key": jax.random.key(0)})
+    check_first_state({"a": 1, "b": np.zeros(3), "key": jax.random.PRNGKey(0)})
+
+
+def test_a_key_is_no_array():
+    with pytest.raises(
+        LearnerError, match=r"init gives \['k'\]: a key; accepted: .*key_data\(key\)"
+    ):
+        check_first_state({"k": jax.random.key(0)})
 
 
 @pytest.mark.parametrize(
@@ -101,6 +108,10 @@ def blocks(**fields):
         (blocks(stage=1.5), r"stage: float32 \[\]; accepted: int"),
         (blocks(episodes=jnp.ones(1, bool)), r"episodes: bool \[1\]; accepted: numbers"),
         (blocks(rows=jnp.zeros((2, 2, 2))), r"rows: float32 \[2, 2, 2\]; accepted: float"),
+        (
+            blocks(rows=jnp.zeros((0, 2, 2)), episodes=jnp.zeros(0)),
+            r"rows: .*; accepted: .* = \[1, 2, 2\]",
+        ),
     ],
 )
 def test_what_are_no_blocks(given, saying, sizes):

@@ -1,6 +1,8 @@
 """What runs together: groups, devices and how many tiles at once."""
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxbandit as jb
@@ -31,6 +33,45 @@ def test_a_group_is_one_program_on_instances_of_one_size():
     assert {engine for _, engine, _ in groups(learners, instances, engine="episodes")} == {
         "episodes"
     }
+
+
+def test_a_whole_number_stays_one_beside_a_fraction():
+    """One learner, once with n = 3 and once with n = 2.5: in one array both would be floats."""
+
+    def init(problem, params):
+        return params["n"]
+
+    def act(state, key):
+        return jnp.full((3, 2), 1 if jnp.issubdtype(state.dtype, jnp.integer) else 2, jnp.int32)
+
+    def learner(n):
+        return jb.Learner(init, act, lambda state, policy, feedback: state, params={"n": n})
+
+    mdp = jb.make_instance("prophet-uniform", **SIZES)
+    both = {"a": learner(3), "b": learner(2.5)}
+    assert [names for names, _, _ in groups(both, {"I": mdp})] == [["a"], ["b"]]
+    how = {"num_episodes": 20, "num_seeds": 1, "progress": False}
+    together = jb.sweep(both, {"I": mdp}, **how)["regret"]
+    for name, each in both.items():
+        alone = jb.sweep({name: each}, {"I": mdp}, **how)["regret"]
+        np.testing.assert_array_equal(together.sel(learner=[name]), alone)
+
+
+@pytest.mark.parametrize(
+    ("reports", "saying"),
+    [
+        ({"bonus_scale": 0.0}, "report: 'bonus_scale'; accepted: names other than those of par"),
+        ({"plans": [0.0]}, "report: 'plans' has 1 axes, that of learner 'ucbvi-doubling' 0; acc"),
+    ],
+)
+def test_reports_that_have_no_place_in_the_result_are_told_before_anything_runs(reports, saying):
+    doubling = jb.make_learner("ucbvi-doubling")
+    theirs = {"D": doubling, "U": jb.grid(jb.make_learner("ucbvi"), bonus_scale=[0.1, 1])}
+    given = {name: np.asarray(value) for name, value in reports.items()}
+    mine = jb.make_learner("uniform")._replace(name="mine", report=lambda state: given)
+    mdp = jb.make_instance("prophet-uniform", **SIZES)
+    with pytest.raises(ValueError, match=f"learner 'mine': {saying}"):
+        jb.sweep({**theirs, "mine": mine}, {"I": mdp}, 10, 1, dry_run=True)
 
 
 def test_devices_of_a_cpu_are_cores():

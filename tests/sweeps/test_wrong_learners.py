@@ -2,7 +2,9 @@
 
 import functools
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxbandit as jb
@@ -28,10 +30,12 @@ SEEN = {
 }
 
 
+MDP = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
+
+
 def run(learner, engine="episodes", num_episodes=50):
-    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
     return jb.sweep(
-        {"mine": learner}, {"I": mdp}, num_episodes, 3, engine=engine,
+        {"mine": learner}, {"I": MDP}, num_episodes, 3, engine=engine,
         record=jb.record.linear(2), progress=False,
     )  # fmt: skip
 
@@ -82,6 +86,48 @@ def test_probabilities_that_are_none(name):
     where = "learner 'stranger', episode 2, stage 2, level 1: probabilities "
     with pytest.raises(LearnerError, match=where + SEEN[name] + "; accepted: 3 probabilities >= 0"):
         run(jb.Learner(init, act, update, name="stranger"))
+
+
+def test_half_floats_whose_sum_would_be_rounded_to_1():
+    row = jnp.asarray([1, 2**-9, 2**-9], jnp.bfloat16)
+    learner = jb.Learner(init, lambda state, key: right().astype(row.dtype).at[1:, 1].set(row).at[0, 1].set(row), update,
+                         name="stranger")  # fmt: skip
+    saying = (
+        r"episode 1, stage 1, level 1: probabilities \[1.0, 0.00195.*; accepted: 3 probabilities"
+    )
+    with pytest.raises(LearnerError, match=saying):
+        run(learner)
+
+
+@pytest.mark.parametrize("number", [2**32 + 1, 2**63 - 1, -(2**32)])
+def test_an_action_whose_last_32_bits_are_one(number):
+    """Where x64 is off, jax would make an action of it."""
+    policy = np.ones((H, K + 1), np.int64)
+    policy[1, 1] = number
+    learner = jb.Learner(init, lambda state, key: policy, update, name="stranger")
+    saying = r"episode 1, stage 2, level 1: action (2147483647|-1); accepted: 0\.\.2"
+    with pytest.raises(LearnerError, match=saying):
+        run(learner)
+    with pytest.raises(LearnerError, match=saying):
+        jb.run(learner, MDP, 10, jax.random.key(0))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint32"])
+def test_actions_of_any_integer_type_are_actions(kind):
+    """And ``update`` gets them as ``act`` gave them."""
+
+    def learner(kind):
+        def kept(state, policy, feedback):
+            assert policy.dtype == kind
+            return state + 1
+
+        policy = jnp.asarray([[0, 1], [0, 2], [0, 0]], kind)
+        return jb.Learner(init, lambda state, key: policy, kept, name="mine")
+
+    expected = run(learner("int32"))["regret"]
+    np.testing.assert_array_equal(run(learner(kind))["regret"], expected)
+    once = jb.run(learner(kind), MDP, 50, jax.random.key(0))
+    np.testing.assert_allclose(once.regret[-1], expected.values[0, 0, 0, -1], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +211,32 @@ def test_blocks_that_cannot_begin_are_none_episode_by_episode_either(name):
         run(learner, "episodes")
 
 
+def test_a_stage_whose_last_32_bits_are_one():
+    def next_block(state):
+        late = jnp.where(state >= 1, np.int64(2**32), 0)
+        return Blocks(right(), late, right()[:1], jnp.full(1, float(EPISODES)))
+
+    form = BlockForm(init, next_block, lambda state, episodes, totals: state + 1)
+    with pytest.raises(LearnerError, match=r"block 2 of next_block has stage: 2147483647; acc"):
+        run(from_blocks(form, name="stranger", params={}), "blocks")
+
+
+@pytest.mark.parametrize("engine", ["episodes", "blocks"])
+def test_reports_have_64_bits(engine):
+    """5 blocks of 10 episodes; in 32 bits 5 x 10^9 would be 705,032,704, and a third another number."""
+
+    def report(state):
+        return {"large": state.astype(jnp.int64) * 10**9, "third": jnp.float64(1) / 3}
+
+    learner = from_blocks(blocks("nan", "rows"), name="mine", params={})
+    form = BlockForm(
+        init, lambda state: learner.blocks.next_block(state * 0), learner.blocks.absorb, report
+    )
+    found = run(from_blocks(form, name="mine", params={}), engine)
+    assert set(found["large"].values.ravel()) == {5 * 10**9}
+    assert set(found["third"].values.ravel()) == {1 / 3}
+
+
 @pytest.mark.parametrize(
     ("functions", "saying"),
     [
@@ -183,6 +255,43 @@ def test_functions_that_do_not_fit_together(functions, saying):
     learner = actions_after(99, 0)._replace(**functions)
     with pytest.raises(LearnerError, match=f"learner 'stranger': {saying}"):
         run(learner)
+
+
+def test_constants_whose_shapes_depend_on_a_parameter():
+    learner = jb.Learner(
+        init, lambda state, key, constants: jnp.zeros((H, K + 1), jnp.int32), lambda state, *_: state,
+        name="stranger", params={"n": np.int32(1)}, constants=lambda problem, params: np.zeros(params["n"]),
+    )  # fmt: skip
+    with pytest.raises(LearnerError, match=r"'stranger': constants gives .*\[1\] and .*\[2\]; acc"):
+        run(jb.grid(learner, n=[1, 2]))
+
+
+@pytest.mark.parametrize("function", ["init", "act", "update", "report", "constants", "metrics"])
+def test_errors_of_the_users_own_say_where_they_were(function):
+    """Shown as they came, and with whose they are."""
+
+    def wrong(*given):
+        return {}["x"]
+
+    learner, metrics = actions_after(99, 0), {}
+    if function == "metrics":
+        metrics, note = {"mine": wrong}, "in metrics['mine']"
+    else:
+        learner, note = (
+            learner._replace(**{function: wrong}),
+            f"in {function} of learner 'stranger'",
+        )
+    with pytest.raises(KeyError) as error:
+        jb.sweep({"mine": learner}, {"I": MDP}, 10, 1, metrics=metrics, progress=False)
+    assert note in error.value.__notes__
+
+
+@pytest.mark.parametrize("function", ["next_block", "absorb"])
+def test_errors_in_a_block_form_say_where_they_were(function):
+    form = blocks("nan", "rows")._replace(**{function: lambda *given: {}["x"]})
+    with pytest.raises(KeyError) as error:
+        run(from_blocks(form, name="stranger", params={}), "blocks")
+    assert f"in {function} of learner 'stranger'" in error.value.__notes__
 
 
 def test_absorb_that_gives_another_state_episode_by_episode():
@@ -214,10 +323,9 @@ def test_a_report_cannot_take_the_name_of_a_result(engine):
 )
 def test_a_report_that_no_result_can_hold(name, value, saying):
     learner = jb.make_learner("uniform")._replace(report=lambda state: {name: jnp.asarray(value)})
-    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
     metrics = {"guess": jb.metrics.best_guess_gap}
     with pytest.raises(ValueError, match=f"learner 'uniform': {saying}"):
-        jb.sweep({"mine": learner}, {"I": mdp}, 10, 1, metrics=metrics, progress=False)
+        jb.sweep({"mine": learner}, {"I": MDP}, 10, 1, metrics=metrics, progress=False)
 
 
 @pytest.mark.parametrize("engine", ["episodes", "blocks"])
@@ -229,11 +337,10 @@ def test_needs_with_a_typo(engine):
 
 def test_nothing_of_a_wrong_learner_is_kept(tmp_path):
     """What ran before the error is no result, and running again says the same."""
-    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=K, num_values=A)
     for _ in range(2):
         with pytest.raises(LearnerError, match="episode 42, stage 2, level 1: action 7"):
             jb.sweep(
-                {"mine": actions_after(41, 7)}, {"I": mdp}, 50, 2, chunk_size=10,
+                {"mine": actions_after(41, 7)}, {"I": MDP}, 50, 2, chunk_size=10,
                 checkpoint=tmp_path, checkpoint_seconds=0, progress=False,
             )  # fmt: skip
         assert not list(tmp_path.glob("done-*"))

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxbandit.errors import LearnerError
 from jaxbandit.learner import Blocks
-from jaxbandit.learner.fitting import check_absorbed, check_blocks
+from jaxbandit.learner.fitting import check_absorbed, check_blocks, named
 
 TOLERANCE = 1e-6
 """How far from 1 probabilities may sum: those that were rounded to float32 pass, A 2^-24 < 1e-6 for up to 16 actions,
@@ -26,15 +26,14 @@ def check_shapes(
     name: str, form: Any, state: Any, constants: Any, sizes: tuple[int, int, int]
 ) -> None:
     """Raises LearnerError unless the functions of a block form fit together; ``state`` is that of one lane."""
-    try:
+    with named(name, "next_block"):
         # the functions themselves: jax remembers their traces
         blocks = jax.eval_shape(form.next_block, state, constants)
         check_blocks(blocks, sizes)
+    with named(name, "absorb"):
         totals = jax.ShapeDtypeStruct(blocks.episodes.shape, jnp.float64)
         after = jax.eval_shape(form.absorb, state, blocks.episodes, totals, constants)
         check_absorbed(state, after)
-    except LearnerError as error:
-        raise LearnerError(f"learner {name!r}: {error}") from error
 
 
 def sound(blocks: Blocks) -> jax.Array:

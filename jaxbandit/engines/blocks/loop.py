@@ -22,6 +22,7 @@ from jaxbandit.engines.blocks.checks import sound
 from jaxbandit.engines.blocks.counts import push_arms
 from jaxbandit.engines.blocks.outcomes import Outcomes
 from jaxbandit.learner import Blocks
+from jaxbandit.learner.fitting import in_32_bits
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
 from jaxbandit.xla.threefry import fold_in
@@ -129,7 +130,7 @@ def next_blocks(form: Any, constants: Any, state: Any) -> Blocks:
     real = jnp.float64
     return Blocks(
         policy=blocks.policy.astype(real),
-        stage=blocks.stage.astype(jnp.int32),
+        stage=in_32_bits(blocks.stage).astype(jnp.int32),
         rows=blocks.rows.astype(real),
         episodes=blocks.episodes.astype(real),
     )

@@ -27,6 +27,7 @@ from jaxbandit.engines.episodes.simulation import Sizes, simulate
 from jaxbandit.engines.episodes.world import EpisodeWorld
 from jaxbandit.feedback import observe
 from jaxbandit.learner import Learner, StraightForm
+from jaxbandit.learner.fitting import in_32_bits
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active
@@ -55,10 +56,15 @@ def lane_functions(rules: Learner) -> StraightForm:
         return rules.straight
     if not active().straight and rules.lanes_last and rules.staged is not None:
         return rules.staged
-    act: Any = rules.act
+    given: Any = rules.act
     update: Any = rules.update
+
+    def act(state: Any, keys: Any, constants: Any) -> Any:
+        return in_32_bits(given(state, keys, constants))
+
     if not rules.lanes_last:
-        act, update = jax.vmap(act, (0, 0, 0), -1), jax.vmap(update, (0, -1, -1, 0))
+        act = jax.vmap(act, (0, 0, 0), -1)
+        update = jax.vmap(update, (0, -1, -1, 0))
 
     def kept(state, policy, seen, constants, live):
         after = update(state, policy, seen, constants)
@@ -105,11 +111,12 @@ def run_chunk(
 
     def play(state, times, words, e, length, policies=None):
         policy = act(state, episode_keys(private, times[e]), lanes.constants)
-        episode, policies = environment(world, form.by_levels(policy), words, e, policies)
+        played = form.numbers(policy)
+        episode, policies = environment(world, form.by_levels(played), words, e, policies)
         chex.assert_shape(list(episode), (sizes.horizon, *width))
         seen = observe(rules.feedback, episode, words[e, -width[0] :])
         live = e < length if active().straight else None  # see `repeat`
-        return update(state, policy, seen, lanes.constants, live), policy, policies
+        return update(state, policy, seen, lanes.constants, live), played, policies
 
     def deterministic(state, times, words, length):
         """Plays a stretch, then evaluates its policies in one go."""
@@ -146,7 +153,7 @@ def run_chunk(
         if (
             rules.renewed is not None
         ):  # the first policy may be an old one, whose regret no turn computes
-            last = randomised_regret(world, act(state, private, lanes.constants))
+            last = randomised_regret(world, form.numbers(act(state, private, lanes.constants)))
         blank = jnp.zeros((STRETCH, *width), jnp.float32)
         state, _, regrets = repeat(one, length, (state, last, blank))
         return state, regrets
@@ -159,7 +166,7 @@ def run_chunk(
             state, policy, _ = play(state, times, words, e, length)
             return state, put(policies, policy, e)
 
-        blank = jnp.zeros((STRETCH, *shape.shape), shape.dtype)
+        blank = jnp.zeros((STRETCH, *shape.shape), jnp.float32)
         state, policies = repeat(one, length, (state, blank))
         return state, jax.vmap(partial(randomised_regret, world))(policies)
 
@@ -180,7 +187,8 @@ def run_chunk(
     blank = jnp.zeros((active().chunk, *width), jnp.float32)
     stretches = (count + (STRETCH - 1)) // STRETCH
     state, regrets = jax.lax.fori_loop(0, stretches, stretch, (state, blank))
-    policy = act(state, episode_keys(private, first + count.astype(jnp.uint32)), lanes.constants)
+    following = episode_keys(private, first + count.astype(jnp.uint32))
+    policy = form.numbers(act(state, following, lanes.constants))
     state = leave(state, lanes.constants)
     if form.randomised:
         return state, regrets, policy, randomised_regret(world, policy)

@@ -15,11 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.errors import LearnerError
+from jaxbandit.learner.fitting import is_policy, wrong_policy
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
-
-TOLERANCE = 1e-4
-"""Of the sum of probabilities. Float32 sums of up to 1,000 terms below 1 err by less than 1e-4."""
 
 
 class PolicyForm:
@@ -38,6 +36,11 @@ class PolicyForm:
                 f"[H, k+1] = {[H, k + 1]}, or probabilities, floats [H, k+1, A] = {[H, k + 1, A]}"
             )
         self.packed_type = jnp.int8 if A < 127 else jnp.int32
+
+    def numbers(self, policy: Array) -> jax.Array:
+        """What the learner gave, as the engine computes with it: int32 or float32. Sums of half floats would be
+        rounded to 1, and bounds such as -1 have no meaning in unsigned types."""
+        return jnp.asarray(policy).astype(jnp.float32 if self.randomised else jnp.int32)
 
     def by_levels(self, policy: Array) -> jax.Array:
         """Actions [k+1, HW], so that kernels run over stages and lanes as one axis; probabilities as they are."""
@@ -67,23 +70,9 @@ def _pack(num_actions: int, packed_type: Any):
 
 def explain(name: str, policy: np.ndarray, num_actions: int, episode: int) -> LearnerError:
     """The error for a policy [H, k+1] or [H, k+1, A] that is none, of an episode that counts from 1."""
-    if np.issubdtype(policy.dtype, np.integer):
-        bad = (policy < 0) | (policy >= num_actions)
-        bad[:, 0] = False
-        accepted = f"0..{num_actions - 1}"
-    else:
-        with np.errstate(all="ignore"):
-            bad = ~((policy.min(-1) >= 0) & (np.abs(policy.sum(-1) - 1) <= TOLERANCE))
-        bad[:, 0] = False
-        accepted = f"{num_actions} probabilities >= 0 that sum to 1"
-    if not bad.any():
-        return LearnerError(
-            f"learner {name!r}: the regret of episode {episode} is not a number, though its policy is "
-            "one; accepted: MDPs and learners whose numbers are finite"
-        )
-    stage, level = np.argwhere(bad)[0]
-    what = "action" if policy.ndim == 2 else "probabilities"
+    if not np.asarray(is_policy(jnp.asarray(policy), num_actions)).all():
+        return wrong_policy(name, policy, num_actions, episode)
     return LearnerError(
-        f"learner {name!r}, episode {episode}, stage {stage + 1}, level {level}: {what} "
-        f"{np.asarray(policy[stage, level]).tolist()}; accepted: {accepted}"
+        f"learner {name!r}: the regret of episode {episode} is not a number, though its policy is "
+        "one; accepted: MDPs and learners whose numbers are finite"
     )

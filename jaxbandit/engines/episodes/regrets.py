@@ -12,8 +12,8 @@ from functools import reduce
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines.episodes.policies import TOLERANCE
 from jaxbandit.engines.episodes.world import EpisodeWorld
+from jaxbandit.learner.fitting import TOLERANCE
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import together
 from jaxbandit.xla.platforms import active

@@ -42,6 +42,7 @@ class EpisodeRunner(Runner):
                 f"MDP: {outcomes} outcomes per state and action; accepted on the episode engine: "
                 f"at most {MOST_OUTCOMES}"
             )
+        self.form = self.rules
         self.all_sizes = loop.Sizes(*self.sizes, outcomes)
         if self.padded and self.rules.pad is None:
             raise ValueError(f"own: learner {self.name!r} cannot be padded; accepted: None")
@@ -238,7 +239,7 @@ class EpisodeRunner(Runner):
             "final_gap": gap,
             "final_policy": cut_policies(actions, tile.own),
         }
-        with x64(False):
+        with x64():  # as the block engine: what a learner counts may be multiplied there
             return found | self.reports(tile, self.rules.report, carry["state"], self.axis)
 
     @property

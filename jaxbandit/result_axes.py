@@ -1,0 +1,123 @@
+"""The axes of a result, and what is no result.
+
+A part that xarray selects (``ds.sel(learner="UCB-VI")``, ``ds.isel(seed=0)``, ``ds["regret"]``) has lost dimensions;
+`whole` gives them back, so that statistics and figures take parts as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xarray
+
+OF_INSTANCES = ("optimal_", "mdp_", "action_name", "reward_", "level_name")
+"""Variables whose names begin so belong to instances, not to runs."""
+RUNS = ("learner", "instance", "parameter", "seed", "episode")
+"""The axes of regret."""
+NAMED = ("learner", "instance")
+OF_AXES = {"instance": ("family",), "learner": ("varied",)}
+"""Coordinates that go with an axis."""
+
+
+def whole(part: Any, *needed: str) -> xarray.Dataset:
+    """A part of a result with all the dimensions of a sweep, and with the ``needed`` variables; a Dataset that has them is
+    returned as it is. What is no result is an error.
+
+    Example:
+        >>> import numpy as np, xarray
+        >>> dims = ("learner", "instance", "seed", "episode")
+        >>> ds = xarray.Dataset({"regret": (dims, np.ones((2, 1, 3, 4)))},
+        ...                     coords={"learner": ["A", "B"], "instance": ["I1"]})
+        >>> whole(ds.sel(learner="B", instance="I1")).sizes == ds.sel(learner=["B"]).sizes
+        True
+    """
+    if not hasattr(part, "data_vars") and not hasattr(part, "to_dataset"):
+        raise TypeError(
+            f"ds: {type(part).__name__}; accepted: the Dataset of a sweep, or a part of it"
+        )
+    dataset = part if hasattr(part, "data_vars") else part.to_dataset(name="regret")
+    for name in needed:
+        if name not in dataset.data_vars:
+            raise ValueError(f"ds: no variable {name!r}; accepted: the Dataset of a sweep")
+    if "regret" in dataset and "episode" not in dataset["regret"].dims:
+        raise ValueError("ds: regret without an episode axis; accepted: curves over episodes")
+    check_axes(dataset)
+    for axis in ("learner", "instance", "seed"):
+        if axis in dataset.dims:
+            continue
+        value = dataset.coords[axis].item() if axis in dataset.coords else _unnamed(axis)
+        scalars = {
+            name: dataset.coords[name].values
+            for name in OF_AXES.get(axis, ())
+            if name in dataset.coords and dataset.coords[name].ndim == 0
+        }
+        dataset = dataset.drop_vars([axis, *scalars], errors="ignore")
+        grown = {
+            name: variable.expand_dims({axis: [value]})
+            for name, variable in dataset.data_vars.items()
+            if _has_axis(str(name), axis)
+        }
+        dataset = dataset.assign(grown).assign_coords({axis: [value]})
+        dataset = dataset.assign_coords({name: (axis, [of]) for name, of in scalars.items()})
+    return dataset
+
+
+def check_axes(ds: xarray.Dataset) -> xarray.Dataset:
+    """The Dataset, if every run is there once and under a name; else an error.
+
+    Put together by hand, a result may have a seed twice (and so intervals that are too narrow), episodes in another
+    order (and so another last one), or further axes, which nothing here would look at.
+
+    Example:
+        >>> import numpy as np, xarray
+        >>> ds = xarray.Dataset({"regret": (("seed", "episode"), np.ones((2, 3)))}, coords={"seed": [0, 1]})
+        >>> check_axes(xarray.concat([ds, ds], "seed"))
+        Traceback (most recent call last):
+        ...
+        ValueError: ds: seed 0 twice; accepted: each once
+    """
+    regret = ds.get("regret")
+    if regret is not None and regret.dtype.kind not in "fiu":
+        raise ValueError(f"ds: regret of dtype {regret.dtype}; accepted: real numbers")
+    for axis in () if regret is None else regret.dims:
+        if axis not in RUNS:
+            raise ValueError(
+                f"ds: regret along {axis!r}; accepted: {', '.join(RUNS)} (one of it: ds.isel({axis}=0))"
+            )
+    for axis in RUNS:
+        if axis in ds.dims and not ds.sizes[axis]:
+            raise ValueError(f"ds: no {axis}; accepted: at least one")
+        if axis not in ds.dims or axis not in ds.coords:
+            if axis in ds.dims and axis in NAMED:
+                raise ValueError(f"ds: {axis}s without names; accepted: a coordinate {axis!r}")
+            continue
+        values = ds[axis].values.tolist()
+        if axis in NAMED and not all(isinstance(value, str) for value in values):
+            raise ValueError(f"ds: {axis} {values[0]!r}; accepted: names")
+        if axis == "episode":
+            _check_episodes(values)
+        elif axis != "parameter" and len(set(values)) < len(values):
+            twice = next(value for value in values if values.count(value) > 1)
+            raise ValueError(f"ds: {axis} {twice!r} twice; accepted: each once")
+    return ds
+
+
+def _check_episodes(values: list[Any]) -> None:
+    last: float = 0
+    for value in values:
+        if not isinstance(value, int | float) or not value > last:  # nan is not, either
+            raise ValueError(
+                f"ds: episode {value!r} after {last!r}; accepted: numbers above 0 that increase"
+            )
+        last = value
+
+
+def _unnamed(axis: str) -> Any:
+    return 0 if axis == "seed" else axis
+
+
+def _has_axis(variable: str, axis: str) -> bool:
+    if variable.startswith(OF_INSTANCES):
+        return axis == "instance"
+    return axis != "seed" or not variable.endswith(("_seconds", "_per_second"))

@@ -16,6 +16,7 @@ LAYERS = [
     {"errors", "files", "options", "parameter_axis", "tabular", "registry", "waiting", "xla"},
     {"mdp", "feedback", "theory", "record", "distributed"},
     {"planning", "learner"},
+    {"programs"},
     {"instances", "learners", "inspecting"},
     {"metrics"},
     {"engines"},

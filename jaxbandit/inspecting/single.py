@@ -21,6 +21,7 @@ from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.learner import Learner, Problem, check_contract, make_constants, normalised
 from jaxbandit.learner.fitting import check_first_state, check_steps, is_policy, wrong_policy
 from jaxbandit.mdp import MDP, single, transition_kernel, validate
+from jaxbandit.programs import follow
 from jaxbandit.record import Recording, linear
 from jaxbandit.types import Array
 from jaxbandit.waiting import waiting
@@ -143,6 +144,7 @@ def _run(
     learner: Learner, mdp: MDP, points: np.ndarray, key: Any
 ) -> tuple[list[tuple[Any, ...]], Any]:
     """Regret, reward, policy and gap at every point, and the last state."""
+    follow(learner)
     rules = normalised(learner.rules)
     world, best = _world(mdp)
     constants, state = _prepare(rules, learner, mdp, best, int(points[-1]))

@@ -19,7 +19,7 @@ from jaxbandit import checks
 if TYPE_CHECKING:
     import xarray
 
-FREE = ("shard", "chunk_size", "max_lanes", "max_bytes", "devices")
+FREE = ("shard", "chunk_size", "max_lanes", "max_bytes", "devices", "workers")
 """Entries of the configuration that change no number."""
 PROGRAM = ("jaxbandit", "jax", "jaxlib", "device")
 """Versions that may: parts that differ in them are not one run."""

@@ -26,6 +26,7 @@ LAYERS = [
     },
     {"mdp", "feedback", "theory", "record", "distributed"},
     {"planning", "learner"},
+    {"programs"},
     {"instances", "learners", "inspecting"},
     {"metrics"},
     {"engines"},

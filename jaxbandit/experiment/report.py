@@ -16,7 +16,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxbandit import checks
 from jaxbandit.files import write_atomically
+from jaxbandit.sweeps.merging import described
 from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ th { background: #f2f2f2; }
 pre { overflow-x: auto; background: #f7f7f7; padding: 0.8rem; font-size: 0.82rem; }
 .note { color: #595959; font-size: 0.9rem; } details { margin: 0.5rem 0; }
 """.strip()
+
+CURVES = ("learner", "instance", "seed", "episode")
+"""The axes of a regret."""
 
 
 def make_report(
@@ -82,20 +87,40 @@ def default_path(source: Path) -> Path:
 
 def read_results(source: Path) -> dict[str, Dataset]:
     """The datasets of a folder or of a file, by label; a folder may hold tables alone."""
-    from jaxbandit.results import load
-
     if not source.exists():
         raise ValueError(
             f"results: {source} does not exist; accepted: a folder or a .nc file written by jaxbandit run"
         )
     if source.is_file():
-        return {source.stem: load(source)}
+        return {source.stem: _read(source)}
     files = sorted(source.glob("*.nc"))
     if not files and not list(source.glob("*.md")):
         raise ValueError(
             f"results: {source} holds no .nc files; accepted: a folder written by jaxbandit run"
         )
-    return {file.stem: load(file) for file in files}
+    return {file.stem: _read(file) for file in files}
+
+
+def _read(file: Path) -> Dataset:
+    """The results of a sweep; anything else is refused, before somebody draws it."""
+    from jaxbandit.results import load
+
+    checks.printable("results", file.stem)
+    dataset = load(file)
+    curves = dataset.get("regret")
+    wrong = ["regret"] if curves is None else [n for n in CURVES if not dict(curves.sizes).get(n)]
+    named = {n: dataset.indexes.get(n) for n in ("learner", "instance", "episode")}
+    wrong += [n for n, index in named.items() if index is None or not index.is_unique]
+    texts = [n for n in ("learner", "instance") if n in dataset.coords]
+    wrong += [n for n in texts if dataset[n].dtype.kind not in "OUT"]
+    if wrong:
+        raise ValueError(
+            f"results: {file} does not have what a sweep gives ({', '.join(dict.fromkeys(wrong))}); accepted: a .nc file "
+            "written by jaxbandit run"
+        )
+    for name in ("config", "versions"):
+        described(dataset, name)
+    return dataset
 
 
 def page(
@@ -197,7 +222,7 @@ def _final_regret(dataset: Dataset) -> str:
 
 
 def _configuration(label: str, dataset: Dataset) -> str:
-    config = json.loads(dataset.attrs.get("config", "{}"))
+    config = described(dataset, "config")
     names = ("num_episodes", "num_seeds", "seed", "devices")
     short = ", ".join(
         f"{name} {config[name]:,}" for name in names if isinstance(config.get(name), int)
@@ -219,7 +244,7 @@ def _versions(datasets: Iterable[Dataset]) -> str:
     folder."""
     found: dict[str, dict[str, Any]] = {}
     for dataset in datasets:
-        for name, version in json.loads(dataset.attrs.get("versions", "{}")).items():
+        for name, version in described(dataset, "versions").items():
             found.setdefault(name, {})[str(version)] = None
     lines = ["<table>"]
     for name, versions in found.items():

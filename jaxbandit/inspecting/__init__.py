@@ -2,7 +2,7 @@
 
 `single` is a run by the plain loop of the contract (`jb.run`), `tracing` an episode stage by stage
 (`jb.trace`), `difficulty` what makes an instance hard (`jb.hardness`).
-From outside: the names below. May import: the model, planning, feedback, the contract, `record`, `xla`.
+From outside: the names below. May import: the model, planning, feedback, the contract, `programs`, `record`, `xla`.
 """
 
 from jaxbandit.inspecting.difficulty import Hardness, hardness

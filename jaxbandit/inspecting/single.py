@@ -27,6 +27,7 @@ from jaxbandit.learner.fitting import (
     wrong_policy,
 )
 from jaxbandit.mdp import MDP, single, transition_kernel, validate
+from jaxbandit.programs import follow
 from jaxbandit.record import Recording, linear
 from jaxbandit.types import Array
 from jaxbandit.waiting import waiting
@@ -149,6 +150,7 @@ def _run(
     learner: Learner, mdp: MDP, points: np.ndarray, key: Any
 ) -> tuple[list[tuple[Any, ...]], Any]:
     """Regret, reward, policy and gap at every point, and the last state."""
+    follow(learner)
     rules = normalised(learner.rules)
     world, best = _world(mdp)
     constants, state = _prepare(rules, learner, mdp, best, int(points[-1]))

@@ -15,6 +15,7 @@ import io
 import math
 import os
 import warnings
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,8 @@ MOST_INFLATION = 1100
 """Bytes of data per byte of file: zlib cannot compress more than 1032 to 1."""
 FILTERS = {1, 2, 3}
 """zlib, shuffle and Fletcher's checksum; HDF5 would look for others in libraries of the machine."""
+NUMBERS = "fiubcmM"
+"""Kinds of data that are no text."""
 WRITTEN_BY = "accepted: a file written by jaxbandit.save"
 
 
@@ -62,11 +65,12 @@ def save(dataset: xarray.Dataset, path: str | os.PathLike[str], *, overwrite: bo
         raise FileExistsError(
             f"path: {path} exists; give another name, or overwrite=True to replace it"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        check_texts(dataset)
         content = _encode(dataset.drop_attrs(deep=False).assign_attrs(_own_attributes(dataset)))
     except (TypeError, ValueError) as error:
         raise ValueError(f"dataset: cannot be written as netCDF ({error})") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         write_atomically(path, content)
     except OSError as error:
@@ -129,6 +133,7 @@ def load(path: str | os.PathLike[str]) -> xarray.Dataset:
         raise ValueError(f"{damaged} (the checksum of its bytes does not match); {WRITTEN_BY}")
     try:
         dataset = _read(path)
+        check_texts(dataset)
     except Exception as error:  # HDF5 answers damage with errors of many kinds
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
@@ -166,19 +171,54 @@ def _read(path: Path | io.BytesIO) -> xarray.Dataset:
         return dataset.load().drop_encoding()
 
 
+def check_texts(dataset: xarray.Dataset) -> None:
+    r"""An error if a text in the Dataset would do something when it is printed, drawn or put into a page.
+
+    Names are those that a sweep accepts (`checks.printable`); other texts may have several lines.
+
+    Example:
+        >>> import xarray
+        >>> check_texts(xarray.Dataset(attrs={"created": "\x1b[31mred"}))
+        Traceback (most recent call last):
+        ...
+        ValueError: created: name '\x1b[31mred' has the character '\x1b'; accepted: text without control characters
+    """
+    for place, name in [("variables", n) for n in dataset.variables] + [
+        ("axes", n) for n in dataset.dims
+    ]:
+        checks.printable(place, str(name))
+    for place, texts in _texts(dataset):
+        for text in texts:
+            for line in filter(None, str(text).replace("\t", " ").split("\n")):
+                if line.strip(" "):
+                    checks.printable(place, line, at_most=len(line))
+
+
+def _texts(dataset: xarray.Dataset) -> Iterator[tuple[str, Iterable[Any]]]:
+    """All texts that are not numbers, with where they stand."""
+    for name, variable in dataset.variables.items():
+        if variable.dtype.kind not in NUMBERS:
+            yield str(name), set(map(str, variable.values.ravel()))
+    for attributes in (dataset.attrs, *(each.attrs for each in dataset.variables.values())):
+        yield "attributes", attributes
+        for key, value in attributes.items():
+            if np.asarray(value).dtype.kind not in NUMBERS:
+                yield str(key), map(str, np.asarray(value).ravel())
+
+
 def inspect_file(path: Path) -> None:
     """An error if reading the file would open another one, or need more than it can hold."""
     import h5py
 
     most = MOST_INFLATION * path.stat().st_size + 2**20
     with h5py.File(path, "r") as file:
-        total = _inspect_group(file, most, depth=0)
+        total = _inspect_group(file, most, depth=0, seen=set())
     if total > most:
         raise ValueError(f"it declares {total:,} bytes of data, more than it can hold")
 
 
-def _inspect_group(group: h5py.Group, most: int, depth: int) -> int:
-    """The bytes that the datasets of a group declare."""
+def _inspect_group(group: h5py.Group, most: int, depth: int, seen: set[int]) -> int:
+    """The bytes that the datasets of a group declare; what was ``seen`` under another name is not looked at again."""
     import h5py
 
     if depth > 8:
@@ -189,10 +229,14 @@ def _inspect_group(group: h5py.Group, most: int, depth: int) -> int:
         if not isinstance(link, h5py.HardLink):
             raise ValueError(f"{name!r} is a link to another place")
         member = h5py.h5o.open(group.id, name.encode("utf-8", "surrogateescape"))
+        place = h5py.h5o.get_info(member).addr
+        if place in seen:
+            continue
+        seen.add(place)
         if isinstance(member, h5py.h5d.DatasetID):
             total += _inspect_dataset(name, member, most)
         elif isinstance(member, h5py.h5g.GroupID):
-            total += _inspect_group(h5py.Group(member), most, depth + 1)
+            total += _inspect_group(h5py.Group(member), most, depth + 1, seen)
     return total
 
 
@@ -239,7 +283,7 @@ def _add_attributes(total: Any, attributes: Any) -> None:
 
 def _add(total: Any, words: list[str], array: np.ndarray) -> None:
     """Adds names and an array, each with its length, so that no two contents look the same."""
-    numbers = array.dtype.kind in "fiubcmM"
+    numbers = array.dtype.kind in NUMBERS
     kind = array.dtype.newbyteorder("<").str if numbers else "text"
     head = repr([words, kind, array.shape]).encode("utf-8", "surrogatepass")
     if numbers:

@@ -28,7 +28,7 @@ from typing import Any
 
 from jaxbandit.errors import CheckpointError
 from jaxbandit.files import MARK, FolderLock, lock_folder, write_atomically
-from jaxbandit.sweeps.programs import Program
+from jaxbandit.programs import Program
 from jaxbandit.sweeps.saved import Saved, decode, encode
 
 CONFIG = "config.json"

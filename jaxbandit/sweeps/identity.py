@@ -15,11 +15,12 @@ import numpy as np
 
 import jaxbandit
 from jaxbandit.mdp import MDP
+from jaxbandit.programs import Program, follow
 from jaxbandit.record import Recording
 from jaxbandit.sweeps.loop import Settings
 from jaxbandit.sweeps.parameters import LearnerGrid
-from jaxbandit.sweeps.programs import Program, program_of
 from jaxbandit.sweeps.tiles import Group
+from jaxbandit.xla.compat import settings
 from jaxbandit.xla.platforms import platform_of
 
 NUMBERS = 7
@@ -63,7 +64,7 @@ def identity(
         "num_episodes": settings.num_episodes,
         "seed": settings.seed,
         "record": record.describe(),
-        "metrics": {name: program_of(metric).digest for name, metric in settings.metrics.items()},
+        "metrics": {name: follow(metric).digest for name, metric in settings.metrics.items()},
         "prng": "threefry2x32",
         "jaxbandit": jaxbandit.__version__,
         "numbers": NUMBERS,
@@ -71,8 +72,8 @@ def identity(
 
 
 def programs_of(grids: Mapping[str, LearnerGrid]) -> dict[str, Program]:
-    """What each learner runs."""
-    return {name: program_of(grid.learner) for name, grid in grids.items()}
+    """What each learner runs, from now on."""
+    return {name: follow(grid.learner) for name, grid in grids.items()}
 
 
 def bits_of(device: Any, pad: bool = True) -> dict[str, str]:
@@ -88,7 +89,7 @@ def bits_of(device: Any, pad: bool = True) -> dict[str, str]:
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         "flags": " ".join(sorted(os.environ.get("XLA_FLAGS", "").split())),
-        "matmul": str(jax.config.jax_default_matmul_precision),  # type: ignore[attr-defined]
+        **settings(),
     }
 
 

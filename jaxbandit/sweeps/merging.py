@@ -19,7 +19,7 @@ from jaxbandit import checks
 if TYPE_CHECKING:
     import xarray
 
-FREE = ("shard", "chunk_size", "max_lanes", "max_bytes", "devices")
+FREE = ("shard", "chunk_size", "max_lanes", "max_bytes", "devices", "workers")
 """Entries of the configuration that change no number."""
 PROGRAM = ("jaxbandit", "jax", "jaxlib", "device")
 """Versions that may: parts that differ in them are not one run."""
@@ -136,12 +136,32 @@ def _check_configurations(placed: Mapping[int, xarray.Dataset]) -> None:
 
 def _comparable(part: xarray.Dataset) -> dict[str, Any]:
     config = {name: value for name, value in _config(part).items() if name not in FREE}
-    versions = json.loads(part.attrs.get("versions", "{}"))
+    versions = described(part, "versions")
     return config | {f"{name} (version)": versions.get(name) for name in PROGRAM}
 
 
 def _config(part: xarray.Dataset) -> dict[str, Any]:
-    return json.loads(part.attrs.get("config", "{}"))
+    return described(part, "config")
+
+
+def described(dataset: xarray.Dataset, name: str) -> dict[str, Any]:
+    """What an attribute of a result says in JSON, {} without it; a stranger's may say anything, and be refused.
+
+    Example:
+        >>> import xarray
+        >>> described(xarray.Dataset(attrs={"config": '{"seed": 0}'}), "config")
+        {'seed': 0}
+    """
+    text = dataset.attrs.get(name, "{}")
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{name}: {str(text)[:40]!a}; accepted: what a sweep writes, a JSON object"
+        )
+    return found
 
 
 def _joined(parts: list[xarray.Dataset], config: dict[str, Any]) -> xarray.Dataset:

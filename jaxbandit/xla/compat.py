@@ -39,3 +39,16 @@ def drawing() -> Iterator[None]:
     """`settled`, and in 32 bits: a key gives the same draws in every process."""
     with settled(), x64(False):
         yield
+
+
+SETTINGS = ("default_prng_impl", "random_seed_offset", "default_matmul_precision")
+
+
+def settings() -> dict[str, str]:
+    """What jax may be told that changes a learner's numbers and is not `settled`; None where a release does not know it.
+
+    Example:
+        >>> settings()["default_prng_impl"]
+        'threefry2x32'
+    """
+    return {name: str(getattr(jax.config, f"jax_{name}", None)) for name in SETTINGS}

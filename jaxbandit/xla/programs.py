@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit.xla.compat import settled
+from jaxbandit.xla.compat import settings, settled
 from jaxbandit.xla.platforms import Platform, tracing_for
 
 KEPT = 64
@@ -41,6 +41,7 @@ class Programs:
         self.listeners: list[Callable[[str, bool], None]] = []
         """Called with the words for a program when its compilation begins (True) and ends (False)."""
         self._dropped = False
+        self._followed: dict[Any, str] = {}
         self._lock = threading.Lock()
         self._under_way: dict[Any, threading.Lock] = {}
 
@@ -61,8 +62,15 @@ class Programs:
         leaves, tree = jax.tree.flatten(args)
         shapes = tuple((np.shape(x), str(jax.numpy.result_type(x))) for x in leaves)
         config: Any = jax.config
-        precision = (bool(config.jax_enable_x64), config.jax_default_matmul_precision)
-        identity = (name, shapes, tree, device, platform, precision)
+        identity = (
+            name,
+            shapes,
+            tree,
+            device,
+            platform,
+            bool(config.jax_enable_x64),
+            *settings().values(),
+        )
         with self._lock:
             turn = self._under_way.setdefault(identity, threading.Lock())
         with turn:
@@ -91,6 +99,19 @@ class Programs:
                     self._under_way.pop(gone, None)
                     self._dropped = True
             return program, seconds
+
+    def follow(self, functions: Any, digest: str) -> None:
+        """Forgets all that was compiled if these functions do something else now than at the last call.
+
+        Programs are kept, here and by jax, by the identity of functions; a constant that they name may be another since.
+        """
+        with self._lock:
+            if self._followed.setdefault(functions, digest) == digest:
+                return
+            self._followed[functions] = digest
+            self.compiled.clear()
+            self._under_way.clear()
+        jax.clear_caches()
 
     def release_memory(self) -> None:
         """Lets jax forget its traces if programs were let go since the last call.

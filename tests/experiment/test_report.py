@@ -113,3 +113,23 @@ def test_text_that_is_no_table_stays_as_it_is():
     mixed = text_to_html("A note\non two lines.\n\n| a |\n|---|\n| 1 |")
     assert mixed.startswith("<p>A note on two lines.</p>\n<table>")
     read(page("title", {}, {"x.md": mixed}, {}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda ds: ds.drop_vars("regret"), r"what a sweep gives \(regret\)"),
+        (lambda ds: ds.drop_vars("learner"), r"what a sweep gives \(learner\)"),
+        (lambda ds: ds.assign_coords(learner=[1, 2]), r"what a sweep gives \(learner\)"),
+        (lambda ds: ds.assign_coords(learner=["A", "A"]), r"what a sweep gives \(learner\)"),
+        (lambda ds: ds.isel(seed=slice(0, 0)), r"what a sweep gives \(seed\)"),
+        (lambda ds: ds.assign_attrs(config="[]"), r"config: '\[\]'; accepted: what a sweep writes"),
+        (lambda ds: ds.assign_attrs(config="[" * 10**5), r"config: .*accepted: what a sweep"),
+        (lambda ds: ds.assign_attrs(versions=3), r"versions: '3'; accepted: what a sweep writes"),
+    ],
+)
+def test_what_is_no_sweep_is_refused_before_it_is_drawn(tmp_path, change, message):
+    file = jb.save(change(dataset()), tmp_path / "run.nc")
+    with pytest.raises(ValueError, match=message):
+        make_report(file)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.nc"]

@@ -312,6 +312,53 @@ def test_hostile_files_read_nothing_else(tmp_path, build, message):
         jb.load(path)
 
 
+def test_a_maze_of_links_is_walked_once(tmp_path):
+    """Every group is in the next one under many names: 40^7 ways to the last."""
+    with h5py.File(tmp_path / "maze.nc", "w") as file:
+        inner = file.create_group("g0")
+        for depth in range(1, 8):
+            outer = file.create_group(f"g{depth}")
+            for way in range(40):
+                outer[f"way{way}"] = inner
+            inner = outer
+    with pytest.warns(UserWarning, match="has no checksum"):
+        assert not jb.load(tmp_path / "maze.nc").sizes
+
+
+HARM = "\x1b]0;x\x07"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ds: ds.assign_coords(learner=[HARM, "UCB-VI"]),
+        lambda ds: ds.assign_coords(learner=["a\u202eb", "UCB-VI"]),
+        lambda ds: ds.assign_coords(learner=["a\x9b31m", "UCB-VI"]),
+        lambda ds: ds.assign_coords(learner=["\r", "UCB-VI"]),
+        lambda ds: ds.assign_attrs(created=HARM),
+        lambda ds: ds.assign_attrs({HARM: "x"}),
+        lambda ds: ds.assign({HARM: ds["regret"]}),
+        lambda ds: ds.rename(episode=HARM),
+        lambda ds: ds.assign(regret=ds["regret"].assign_attrs(units=HARM)),
+    ],
+)
+def test_texts_that_would_do_something_are_neither_written_nor_read(tmp_path, change):
+    """A stranger can make the checksums right."""
+    harmful = change(small())
+    with pytest.raises(ValueError, match=r"dataset: .*; accepted: "):
+        jb.save(harmful, tmp_path / "new" / "run.nc")
+    assert not list(tmp_path.iterdir())
+    harmful.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"run\.nc is not readable as netCDF .*; accepted: "):
+        jb.load(tmp_path / "run.nc")
+
+
+def test_notes_may_have_lines(tmp_path):
+    noted = small().assign_attrs(note="one\n\n\ttwo", empty="", list=["a", ""], number=3)
+    loaded = jb.load(jb.save(noted, tmp_path / "run.nc"))
+    assert loaded.attrs["note"] == "one\n\n\ttwo"
+
+
 @pytest.mark.parametrize("name", ["x.csv", "x", "x.nc.gz", "x.NC", "x.npz"])
 def test_other_suffixes_are_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"path: .*; accepted: a name that ends in \.nc"):

@@ -16,9 +16,9 @@ import warnings
 import numpy as np
 import pytest
 
+from jaxbandit.programs import Program
 from jaxbandit.sweeps import checkpoint
 from jaxbandit.sweeps.checkpoint import CheckpointError, Saved, Store, decode, differences, encode
-from jaxbandit.sweeps.programs import Program
 from jaxbandit.sweeps.saved import MAGIC
 
 CONFIG = {"seed": 0, "learners": {"UCB-VI": {"params": {"bonus_scale": [1.0]}}}}

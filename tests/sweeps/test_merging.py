@@ -32,7 +32,8 @@ def cut(ds, count):
         if not seeds:
             continue
         part = ds.sel(seed=seeds)
-        config = json.loads(ds.attrs["config"]) | {"shard": [index, count], "devices": index}
+        own = {"shard": [index, count], "devices": index, "workers": index}
+        config = json.loads(ds.attrs["config"]) | own
         part = part.assign_attrs(config=json.dumps(config), created=f"2026-01-0{index}")
         ended = np.isfinite(part["phase_end"].values).any(
             axis=tuple(range(part["phase_end"].ndim - 1))

@@ -110,3 +110,21 @@ def test_a_sweep_compiles_a_program_per_kind_of_learner_and_other_seeds_and_epis
 
     assert compiled(num_episodes=300, num_seeds=2) <= 3
     assert compiled(num_episodes=2500, num_seeds=19, chunk_size=70) == 0
+
+
+def test_functions_that_do_something_else_now_are_compiled_anew():
+    kept = Programs()
+    kept.follow(double, "one")
+    first, _ = get(kept)
+    kept.follow(double, "one")
+    assert get(kept)[0] is first
+    kept.follow(double, "two")
+    assert get(kept)[0] is not first
+
+
+def test_what_jax_was_told_is_part_of_a_program():
+    kept = Programs()
+    first, _ = get(kept)
+    with jax.default_matmul_precision("highest"):
+        assert get(kept)[0] is not first
+    assert get(kept)[0] is first

@@ -1,15 +1,12 @@
 """Functions as text: syntax without looks, names, imports inside, and what is a library."""
 
-import json
 import os
 import sys
 import time
 import types
 
-import numpy as np
-
 import jaxbandit as jb
-from jaxbandit.sweeps import sources
+from jaxbandit.programs import sources
 
 
 def made(text, name="made", file="<made>"):
@@ -17,23 +14,6 @@ def made(text, name="made", file="<made>"):
     module = types.ModuleType(name)
     exec(compile(text, file, "exec"), vars(module))
     return module.f
-
-
-def test_libraries_are_known_by_their_place():
-    assert sources.is_library("json", json.__file__)
-    assert sources.is_library("numpy.linalg")
-    assert sources.is_library("builtins")
-    assert not sources.is_library("jaxbandit.theory")
-    assert sources.is_library("jaxbandit.xla.barriers")
-    assert not sources.is_library("__main__")
-    # a module of the user's that has the name of one in the standard library
-    assert not sources.is_library("queue", "/home/somebody/project/queue.py")
-
-
-def test_versions():
-    assert sources.version_of("numpy.linalg") == np.__version__
-    assert sources.version_of("json") == "python 3"
-    assert sources.version_of("nowhere_to_be_found") == "unknown"
 
 
 def test_names_of_inner_functions_count():
@@ -93,3 +73,35 @@ def test_what_wraps_another_function_is_itself(tmp_path):
     )
     f = made(file.read_text(), file=str(file))
     assert "'f'" in repr(sources.source_of(f))
+
+
+def test_a_file_that_an_older_one_replaced_is_not_what_runs(tmp_path):
+    """As `mv` and `cp -p` do: the time of the new file says nothing."""
+    file = tmp_path / "helper.py"
+    file.write_text("def f(x):\n    return x + 1\n")
+    f = made(file.read_text(), file=str(file))
+    file.write_text("def f(x):\n    return x + 2\n")
+    os.utime(file, (10**9, 10**9))
+    assert sources.source_of(f)[0] == "code"
+
+
+def test_lines_that_moved_since_are_found(tmp_path):
+    file = tmp_path / "helper.py"
+    text = "def g(x):\n    return x\ndef f(x):\n    return x + 1\n"
+    file.write_text(text)
+    f = made(text, file=str(file))
+    before = sources.source_of(f)
+    file.write_text("# one\n# two\n" + text)
+    assert sources.source_of(f) == before
+
+
+def test_a_text_that_is_not_the_files_is_not_read_as_it(tmp_path):
+    file = tmp_path / "helper.py"
+    file.write_text("def f(x):\n    return 0\n")
+    f = made("def f(x):\n    return x + 1\n", file=str(file))
+    assert sources.source_of(f)[0] == "code"
+
+
+def test_names_whose_insides_are_not_named():
+    f = made("def f(x):\n    def g():\n        return hand(mine)\n    return other.thing(x)\n")
+    assert sources.bare_names_in(f.__code__) == {"hand", "mine"}

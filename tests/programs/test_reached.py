@@ -7,8 +7,9 @@ import importlib
 import sys
 
 import pytest
+import scipy.special  # noqa: F401  (numpy's parts load once per process)
 
-from jaxbandit.sweeps.programs import program_of
+from jaxbandit.programs import program_of
 
 REACHED = {
     "kwdefault": {
@@ -584,10 +585,219 @@ REACHED = {
             "    return a+r.integers(5)\n"
         ),
     },
+    "bound method in a class": {
+        "k": (
+            "class Table:\n"
+            "    def __init__(self, c): self.c = c\n"
+            "    def get(self): return self.c\n"
+            "TABLE = Table(#V#)\n"
+            "class T:\n"
+            "    look = TABLE.get\n"
+            "def f(a):\n"
+            "    return a + T.look()\n"
+        ),
+    },
+    "library function in a class": {
+        "k": (
+            "import statistics\n"
+            "class T:\n"
+            "    g = staticmethod([statistics.mean, statistics.median][#V# - 1])\n"
+            "def f(a):\n"
+            "    return a + T.g([1, 2, 0])\n"
+        ),
+    },
+    "fields of a dtype": {
+        "k": (
+            "import numpy as np\n"
+            "names = 'ab' if #V# == 1 else 'ba'\n"
+            "C = np.array([(1, 2)], dtype=[(name, 'i4') for name in names])\n"
+            "def f(a):\n"
+            "    return a + C['a'][0]\n"
+        ),
+    },
+    "weak type": {
+        "k": (
+            "import jax.numpy as jnp\n"
+            "C = jnp.asarray(2) if #V# == 1 else jnp.asarray(2, jnp.int32)\n"
+            "def f(a):\n"
+            "    return a + C\n"
+        ),
+    },
+    "numpy or jax": {
+        "k": (
+            "import jax.numpy as jnp, numpy as np\n"
+            "C = (np if #V# == 1 else jnp).asarray([2.0], 'float32')\n"
+            "def f(a):\n"
+            "    return a + C @ C\n"
+        ),
+    },
+    "private slots": {
+        "k": (
+            "class T:\n"
+            "    __slots__ = ('a', '__c')\n"
+            "    def __init__(self, c): self.a, self.__c = 0, c\n"
+            "    def get(self): return self.__c\n"
+            "t = T(#V#)\n"
+            "def f(a):\n"
+            "    return a + t.get()\n"
+        ),
+    },
+    "object dunder attr": {
+        "k": (
+            "class T:\n"
+            "    pass\n"
+            "t = T()\n"
+            "t.x, t.__c__ = 0, #V#\n"
+            "def f(a):\n"
+            "    return a + t.__c__\n"
+        ),
+    },
+    "partial subclass": {
+        "k": (
+            "import functools\n"
+            "class P(functools.partial):\n"
+            "    def __call__(self, a): return a + #V#\n"
+            "p = P(abs, 0)\n"
+            "def f(a):\n"
+            "    return p(a)\n"
+        ),
+    },
+    "partial attribute": {
+        "k": (
+            "import functools\n"
+            "p = functools.partial(abs, 0)\n"
+            "p.c = #V#\n"
+            "def f(a):\n"
+            "    return a + p.c\n"
+        ),
+    },
+    "module handed on": {
+        "k": ("import k_near\ndef h(m, a): return m.g(a)\ndef f(a):\n    return h(k_near, a)\n"),
+        "k_near": ("def g(a):\n    return a + #V#\n"),
+    },
+    "module returned": {
+        "k": ("import k_near\ndef get(): return k_near\ndef f(a):\n    return get().g(a)\n"),
+        "k_near": ("def g(a):\n    return a + #V#\n"),
+    },
+    "attrgetter": {
+        "k": (
+            "import operator, k_near\n"
+            "def f(a):\n"
+            "    k_near.x\n"
+            "    return operator.attrgetter('g')(k_near)(a)\n"
+        ),
+        "k_near": ("x = 0\ndef g(a):\n    return a + #V#\n"),
+    },
+    "put into builtins": {
+        "k": ("import builtins\nbuiltins.mine = #V#\ndef f(a):\n    return a + mine\n"),
+    },
+    "array put into a library": {
+        "k": (
+            "import math, numpy as np\n"
+            "math.mine = np.array([#V#])\n"
+            "def f(a):\n"
+            "    return a + math.mine[0]\n"
+        ),
+    },
+    "numpy's random numbers": {
+        "k": (
+            "import numpy as np\nnp.random.seed(#V#)\ndef f(a):\n    return a + np.random.rand()\n"
+        ),
+    },
+    "Python's random numbers": {
+        "k": ("import random\nrandom.seed(#V#)\ndef f(a):\n    return a + random.randrange(9)\n"),
+    },
+    "view of a dict": {
+        "k": (
+            "import numpy as np\n"
+            "C = np.zeros(3000); C[1500] = #V#\n"
+            "D = {'x': C}.values()\n"
+            "def f(a):\n"
+            "    return a + list(D)[0][1500]\n"
+        ),
+    },
+    "method of a class from a text": {
+        "k": (
+            "exec('class T:\\n    def __init__(self):\\n        self.c = #V#')\n"
+            "def f(a):\n"
+            "    return a + T().c\n"
+        ),
+    },
+    "enum private attr": {
+        "k": (
+            "import enum\n"
+            "class E(enum.Enum):\n"
+            "    A = 1\n"
+            "E.A._c = #V#\n"
+            "def f(a):\n"
+            "    return a + E.A._c\n"
+        ),
+    },
+    "dataclass metadata": {
+        "k": (
+            "import dataclasses\n"
+            "@dataclasses.dataclass\n"
+            "class D:\n"
+            "    c: int = dataclasses.field(default=0, metadata={'s': #V#})\n"
+            "def f(a):\n"
+            "    return a + dataclasses.fields(D)[0].metadata['s']\n"
+        ),
+    },
+    "dataclass methods": {
+        "k": (
+            "import dataclasses\n"
+            "@dataclasses.dataclass(eq=(#V# == 1))\n"
+            "class D:\n"
+            "    c: int = 0\n"
+            "def f(a):\n"
+            "    return a + (D() == D())\n"
+        ),
+    },
+    "other wrapper of a library": {
+        "k": (
+            "import jax\n"
+            "def g(x): return 2.0 * x\n"
+            "h = (jax.jacfwd if #V# == 1 else jax.jacrev)(g)\n"
+            "def f(a):\n"
+            "    return a + h(1.0)\n"
+        ),
+    },
+    "property setter": {
+        "k": (
+            "class T:\n"
+            "    @property\n"
+            "    def c(self): return self._c\n"
+            "    @c.setter\n"
+            "    def c(self, value): self._c = value * #V#\n"
+            "def f(a):\n"
+            "    t = T(); t.c = 1\n"
+            "    return a + t.c\n"
+        ),
+    },
+    "environment": {
+        "k": (
+            "import os\n"
+            "os.environ['SCALE'] = '#V#'\n"
+            "def f(a):\n"
+            "    return a + int(os.environ['SCALE'])\n"
+        ),
+    },
+    "file": {
+        "k": (
+            "def f(a):\n    with open('number.txt') as file:\n        return a + int(file.read())\n"
+        ),
+    },
+    "file by its path": {
+        "k": (
+            "import pathlib\n"
+            "def f(a):\n"
+            "    return a + int(pathlib.Path('number.txt').read_text())\n"
+        ),
+    },
 }
-NOT_CONTINUED = {"singledispatch", "np frompyfunc"}
-"""A registry of weak references and a function inside numpy's, which nobody can compare: such a learner always runs
-anew."""
+NOT_CONTINUED = {"singledispatch", "np frompyfunc", "environment", "file", "file by its path"}
+"""A registry of weak references, a function inside numpy's, and what is read when a learner runs, which nobody can
+compare: such a learner always runs anew."""
 
 
 def program(folder, kind, number, layout=str):
@@ -632,3 +842,35 @@ def test_what_is_too_deep_to_follow_is_not_continued(tmp_path):
     chain = "".join(f"def g{i}(a):\n    return g{i + 1}(a)\n" for i in range(400))
     REACHED["chain"] = {"k": chain + "def g400(a):\n    return a\ndef f(a):\n    return g0(a)\n"}
     assert program(tmp_path, "chain", 1).digest != program(tmp_path, "chain", 1).digest
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import logging\nlogging.basicConfig()\nlog = logging.getLogger('x')\ndef f(a):\n    log.info(a)\n",
+        "from scipy.special import expit\ndef f(a):\n    return expit(a)\n",
+        "import os, sys, time\ndef f(a):\n    time.time(), os.path.join('a'), print(a, file=sys.stderr)\n",
+        "import re\nwords = re.compile('a|b')\ndef f(a):\n    return words.match(a)\n",
+        'exec(\'def f(a):\\n    return a in {"x", "y", "z"}\')\n',
+        "def f(a):\n    import k_broken\n",
+    ],
+    ids=["logger", "ufunc", "clock", "pattern", "set", "broken module"],
+)
+def test_what_changes_no_number_does_not_keep_a_learner_from_going_on(text, tmp_path):
+    REACHED["own"] = {"k": text, "k_broken": "raise RuntimeError('never needed')\n"}
+    assert program(tmp_path / "one", "own", 1) == program(tmp_path / "two", "own", 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import jax.numpy as jnp\nc = jnp.zeros(3)\nc.delete()\ndef f(a):\n    return a + c\n",
+        "class M(dict):\n    def items(self): raise KeyError('no')\nm = M()\ndef f(a):\n    return m\n",
+    ],
+    ids=["deleted array", "raising"],
+)
+def test_what_cannot_be_looked_at_is_not_continued_and_no_error(text, tmp_path):
+    REACHED["own"] = {"k": text}
+    one, two = (program(tmp_path, "own", 1) for _ in range(2))
+    assert one.digest != two.digest
+    assert "cannot be compared between two runs" in two.changes(one.parts)[0]

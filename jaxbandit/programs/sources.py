@@ -1,4 +1,4 @@
-"""What a function is, as text: its syntax, the names it uses, what it imports; and what is a library.
+"""What a function is, as text: its syntax, the names it uses, what it imports.
 
 Source is read as syntax, without comments, white space and docstrings, so that it is the same in every version of Python.
 """
@@ -9,14 +9,11 @@ import ast
 import dis
 import functools
 import importlib
-import importlib.metadata
 import importlib.util
 import inspect
-import os
+import linecache
 import sys
-import sysconfig
 import textwrap
-import time
 import tokenize
 import types
 import warnings
@@ -25,55 +22,32 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-PACKAGE = __name__.split(".")[0]
-_STARTED = time.time()
-_INSTALLED = {"site-packages", "dist-packages"}
-_LIBRARIES = tuple(
-    str(Path(path).resolve())
-    for path in {
-        sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
-)
-
-
-@functools.lru_cache(maxsize=4096)
-def is_library(module: str | None, file: str | None = None) -> bool:
-    """Whether something is installed and so known by its version; this package itself is looked into.
-
-    Example:
-        >>> is_library("numpy"), is_library("jaxbandit.learners.ucbvi"), is_library("json")
-        (True, False, True)
-    """
-    top = (module or "").split(".")[0]
-    if top == PACKAGE:
-        return (module or "").startswith(
-            f"{PACKAGE}.xla"
-        )  # how programs are compiled, not what they do
-    if top == "__main__" and file is None:  # a prompt, a notebook or a script
-        return False
-    if file is None:
-        file = getattr(sys.modules.get(module or ""), "__file__", None)
-    if file is None or file.startswith("<"):  # in the interpreter itself, or typed at a prompt
-        return top in sys.stdlib_module_names
-    path = Path(file).resolve()
-    # The folders of this interpreter's environment, and of those that it builds upon.
-    return str(path).startswith(_LIBRARIES) or not _INSTALLED.isdisjoint(path.parts)
-
-
-@functools.lru_cache(maxsize=1024)
-def version_of(module: str | None) -> str:
-    """The version of the library that a module belongs to."""
-    top = (module or "").split(".")[0]
-    try:
-        return importlib.metadata.version(top)
-    except importlib.metadata.PackageNotFoundError:
-        return f"python {sys.version_info.major}" if top in sys.stdlib_module_names else "unknown"
+from jaxbandit.programs.libraries import is_installed, version_of
 
 
 def names_in(code: types.CodeType) -> set[str]:
     """Globals and attributes that a function names, its inner functions included."""
     inner = (const for const in code.co_consts if isinstance(const, types.CodeType))
     return set(code.co_names).union(*(names_in(each) for each in inner))
+
+
+def bare_names_in(code: types.CodeType) -> set[str]:
+    """The globals that a function names without naming something in them, its inner functions included.
+
+    Example:
+        >>> sorted(bare_names_in((lambda: (ast.parse, handed_on(dis))).__code__))
+        ['dis', 'handed_on']
+    """
+    steps = list(dis.get_instructions(code))
+    pairs = zip(steps, [*steps[1:], None], strict=True)
+    found = {
+        step.argval
+        for step, then in pairs
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        and (then is None or then.opname not in ("LOAD_ATTR", "LOAD_METHOD"))
+    }
+    inner = (const for const in code.co_consts if isinstance(const, types.CodeType))
+    return found.union(*(bare_names_in(each) for each in inner))
 
 
 def modules_in(code: types.CodeType) -> list[types.ModuleType]:
@@ -96,8 +70,8 @@ def _named_module(text: str) -> types.ModuleType | None:
         return None
     try:
         found = sys.modules.get(text)
-        return found if found is not None or _is_installed(text) else importlib.import_module(text)
-    except (ImportError, ValueError):
+        return found if found is not None or is_installed(text) else importlib.import_module(text)
+    except Exception:
         return None
 
 
@@ -115,11 +89,11 @@ def imports_in(function: types.FunctionType) -> list[tuple[str, Any]]:
     for name, level, wanted in _import_statements(function.__code__):
         try:
             full = importlib.util.resolve_name("." * level + name, package) if level else name
-            if _is_installed(full):
+            if is_installed(full):
                 found[full] = ("library", version_of(full))
                 continue
             module = importlib.import_module(full)
-        except (ImportError, ValueError) as error:
+        except Exception as error:  # of any kind: it is the user's module, and may never be needed
             found[name] = ("not importable", type(error).__name__)
             continue
         if not wanted:
@@ -139,16 +113,8 @@ def _member(module: types.ModuleType, full: str, name: str) -> Any:
                 if hasattr(module, name)
                 else importlib.import_module(f"{full}.{name}")
             )
-    except ImportError as error:
+    except Exception as error:
         return ("not importable", type(error).__name__)
-
-
-def _is_installed(module: str) -> bool:
-    top = module.split(".", maxsplit=1)[0]
-    if top in sys.modules or top == PACKAGE:
-        return is_library(module if top == PACKAGE else top)
-    spec = importlib.util.find_spec(top)
-    return spec is not None and is_library(top, spec.origin or next(iter(spec.submodule_search_locations or []), None))  # fmt: skip
 
 
 def _import_statements(code: types.CodeType) -> Iterator[tuple[str, int, tuple[str, ...] | None]]:
@@ -165,16 +131,32 @@ def _import_statements(code: types.CodeType) -> Iterator[tuple[str, int, tuple[s
 
 
 def source_of(function: types.FunctionType) -> Any:
-    """The function's syntax tree, or its instructions where there is no source (typed at a prompt, or edited
-    since it was imported)."""
+    """The function's syntax tree, or its instructions where no text says what it does (it was typed at a prompt, made by
+    another program, or its file has been edited since it was imported)."""
     code = function.__code__
     try:
-        if not _is_current(code):
-            raise OSError("the file has been edited since")
+        text = Path(code.co_filename).read_bytes()
+    except (OSError, ValueError):  # a cell of a notebook
+        text = "".join(linecache.getlines(code.co_filename)).encode()
+    return _syntax_of(code, text) or ("code", sys.version_info[:2], _instructions(code))
+
+
+@functools.lru_cache(maxsize=4096)
+def _syntax_of(code: types.CodeType, text: bytes) -> Any:
+    """The syntax of a function, without docstrings, in the text of its file as it is now; None if it is not there.
+
+    Times of files would not tell: they may be replaced by older ones, and modules are imported before this one.
+    """
+    lines = _lines_in(text, code.co_filename).get(_instructions(code), ())
+    line = min(lines, key=lambda line: abs(line - code.co_firstlineno), default=None)
+    if line is None:
+        return None
+    try:
         # of the code, not of the function: what `functools.wraps` made would be taken for what it wraps
-        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+        source = inspect.getsource(code.replace(co_firstlineno=line))
+        tree = ast.parse(textwrap.dedent(source))
     except (OSError, TypeError, SyntaxError, ValueError, tokenize.TokenError, IndexError):
-        return ("code", sys.version_info[:2], _instructions(code))
+        return None
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and _is_docstring(node, body[0]):
@@ -182,28 +164,19 @@ def source_of(function: types.FunctionType) -> Any:
     return _syntax(tree)
 
 
-def _is_current(code: types.CodeType) -> bool:
-    """Whether a file that was written after this process began still says what the function does."""
+@functools.lru_cache(maxsize=256)
+def _lines_in(text: bytes, file: str) -> dict[Any, list[int]]:
+    """The first lines of all functions in a file, by their instructions."""
+    found: dict[Any, list[int]] = {}
     try:
-        written = os.stat(code.co_filename).st_mtime
-    except (OSError, ValueError):  # no file: a cell of a notebook, which cannot change
-        return True
-    if written < _STARTED - 2:  # clocks of file systems are coarse
-        return True
-    text = Path(code.co_filename).read_bytes()
-    return _instructions(code) in _codes_of(text, code.co_filename)
-
-
-@functools.lru_cache(maxsize=64)
-def _codes_of(text: bytes, file: str) -> list[Any]:
-    """The instructions of all functions in a file."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        waiting = [compile(text, file, "exec", dont_inherit=True)]
-    found = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            waiting = [compile(text, file, "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return found
     while waiting:
         code = waiting.pop()
-        found.append(_instructions(code))
+        found.setdefault(_instructions(code), []).append(code.co_firstlineno)
         waiting += [const for const in code.co_consts if isinstance(const, types.CodeType)]
     return found
 
@@ -229,8 +202,13 @@ def _is_docstring(node: ast.AST, first: ast.stmt) -> bool:
 
 
 def _instructions(code: types.CodeType) -> Any:
-    consts = [
-        _instructions(const) if isinstance(const, types.CodeType) else repr(const)
-        for const in code.co_consts
-    ]
-    return (code.co_code, code.co_names, code.co_varnames, consts)
+    return (code.co_name, code.co_code, code.co_names, code.co_varnames, _constant(code.co_consts))
+
+
+def _constant(value: Any) -> Any:
+    """A constant of a function, without the order of a set, which is another in every process."""
+    if isinstance(value, types.CodeType):
+        return _instructions(value)
+    if isinstance(value, frozenset):
+        return ("frozenset", *sorted(map(repr, value)))
+    return tuple(map(_constant, value)) if isinstance(value, tuple) else repr(value)

@@ -12,12 +12,15 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from jaxbandit.sweeps.sources import is_library
+import jax
+import numpy as np
+
+from jaxbandit.programs.libraries import is_library
 
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _WRITTEN_BY_PYTHON = {"_fields", "_make", "_replace", "_asdict", "_abc_impl"}
 """Members of named tuples and abstract classes that say nothing of their own."""
-_GENERATED = {
+GENERATED = {
     "__init__", "__new__", "__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__setattr__",
     "__delattr__",
 }  # fmt: skip
@@ -30,6 +33,8 @@ _OF_EVERY_CLASS = {
     "__callable_proto_members_only__", "__non_callable_proto_members__", "__classcell__", "__final__",
     "__getnewargs__",
 }  # fmt: skip
+_ANNOTATING = ("__annotate__", "__annotate_func__")
+PLAIN = {str, bytes, int, float, complex, bool, type(None), type(Ellipsis)}
 _OWN = (types.FunctionType, property, classmethod, staticmethod)
 
 
@@ -43,14 +48,17 @@ def slots_of(base: type) -> tuple[str, ...]:
         (('x', 'y'), ())
     """
     named = vars(base).get("__slots__", ())
-    return (named,) if isinstance(named, str) else tuple(named)
+    names = (named,) if isinstance(named, str) else tuple(named)
+    owner = base.__name__.lstrip("_")
+    # as Python keeps them: two underscores before a name make it the class's own
+    return tuple(f"_{owner}{n}" if n[:2] == "__" != n[-2:] else n for n in names)
 
 
 def is_generated(function: types.FunctionType) -> bool:
     """Whether the standard library wrote the text of a function: methods of named tuples and data classes."""
     if str(function.__module__).startswith("namedtuple_"):
         return True
-    return function.__code__.co_filename == "<string>" and function.__name__ in _GENERATED
+    return function.__code__.co_qualname.startswith("__create_fn__")  # in `dataclasses`
 
 
 def says_something(name: str, value: Any) -> bool:
@@ -64,8 +72,10 @@ def says_something(name: str, value: Any) -> bool:
         return False
     inner = getattr(value, "__func__", value)
     if isinstance(inner, types.FunctionType):
-        written = not is_generated(inner) and not is_library(None, inner.__code__.co_filename)
-        return written and name not in ("__annotate__", "__annotate_func__")
+        # `collections`, `dataclasses`, `enum` and others add such methods
+        usual = name in _WRITTEN_BY_PYTHON or name[:1] == "_" == name[-1:]
+        added = usual and is_library(None, inner.__code__.co_filename)
+        return not is_generated(inner) and not added and name not in _ANNOTATING
     return name not in _WRITTEN_BY_PYTHON and name not in _OF_EVERY_CLASS
 
 
@@ -80,7 +90,7 @@ def enum_members(thing: type[enum.Enum]) -> Iterator[tuple[str, Any]]:
         ['SMALL', 'double']
     """
     for name, member in thing.__members__.items():
-        more = {k: v for k, v in vars(member).items() if k[:1] != "_"}
+        more = {k: v for k, v in vars(member).items() if not (k[:1] == "_" == k[-1:])}
         yield name, (member.value, more) if more else member.value
     for name, value in vars(thing).items():
         framed = name[:1] == "_" and name[-1:] == "_"
@@ -132,3 +142,22 @@ def held(variable: contextvars.ContextVar[Any]) -> Any:
         return variable.get()
     except LookupError:
         return None
+
+
+def may_be_put(value: Any) -> bool:
+    """Whether a value in a library's module may be the user's, or holds what a version does not say.
+
+    Example:
+        >>> import math, random
+        >>> may_be_put(math.pi), may_be_put(math.sqrt), may_be_put(random.random)
+        (True, False, True)
+    """
+    if isinstance(value, types.ModuleType):
+        return is_library(value.__name__, getattr(value, "__file__", None))
+    if isinstance(value, types.FunctionType):
+        return not is_library(value.__module__, value.__code__.co_filename)
+    of = getattr(value, "__self__", None) if callable(value) else None
+    bound = isinstance(value, types.MethodType | types.BuiltinFunctionType) and not (
+        of is None or isinstance(of, types.ModuleType | type)
+    )
+    return bound or type(value) in PLAIN or isinstance(value, np.ndarray | jax.Array)

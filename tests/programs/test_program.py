@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.sweeps.programs import program_of
+from jaxbandit.programs import program_of
 
 MODULE = """
 import jaxbandit as jb
@@ -175,7 +175,7 @@ def test_another_process_finds_the_same_digests():
     """Nothing in them is an address or the order of a set."""
     program = """
 import jaxbandit as jb
-from jaxbandit.sweeps.programs import program_of
+from jaxbandit.programs import program_of
 for name in ("ucbvi", "expref", "psrl"):
     print(program_of(jb.make_learner(name)).digest)
 """
@@ -207,7 +207,7 @@ def test_another_python_finds_the_same_digest(tmp_path):
     if python is None:
         pytest.skip("no other Python with jax here; name one with OTHER_PYTHON")
     here = program_of(load(tmp_path, MODULE)).digest
-    program = "import mine_program; from jaxbandit.sweeps.programs import program_of; "
+    program = "import mine_program; from jaxbandit.programs import program_of; "
     program += "print(program_of(mine_program.LEARNER).digest)"
     root = pathlib.Path(jb.__file__).parent.parent
     done = subprocess.run(
@@ -288,3 +288,36 @@ def test_a_file_that_cannot_be_read_as_python_is_no_source(tmp_path):
     place = {}
     exec(compile(code, str(file), "exec"), place)
     assert program_of(place["double"]).digest == program_of(place["double"]).digest
+
+
+@pytest.mark.parametrize("name", ["OFFSET", "helper"])
+def test_a_process_runs_what_the_learner_is_now(tmp_path, name):
+    """As in a notebook, where a constant or a helper gets another value between two cells: jax would know the functions
+    and run what it compiled of them."""
+    learner = load(tmp_path / "one", RUNNABLE)
+    place = learner.act.__globals__
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+
+    def once():
+        return jb.run(learner, mdp, 100, jax.random.key(0), record=jb.record.linear(2)).regret
+
+    first, alone = run(learner, tmp_path / "run")["regret"].values, once()
+    place[name] = {"OFFSET": 2, "helper": lambda actions: actions + 2}[name]
+    with pytest.warns(UserWarning, match="'M' is not what it was"):
+        second = run(learner, tmp_path / "run")["regret"].values
+    text = edited(RUNNABLE, ("OFFSET = 1", "OFFSET = 2"))
+    fresh = run(load(tmp_path / "two", text), None)["regret"].values
+    assert (first != fresh).all()
+    assert second.tobytes() == fresh.tobytes()
+    assert (once() != alone).all()
+
+
+def test_a_process_measures_what_the_metric_is_now(tmp_path):
+    text = RUNNABLE + "\n\ndef metric(state, world):\n    return jnp.float32(OFFSET)\n"
+    learner = load(tmp_path, text)
+    metric = learner.act.__globals__["metric"]
+    values = []
+    for offset in (1, 2):
+        learner.act.__globals__["OFFSET"] = offset
+        values.append(run(learner, None, metrics={"mine": metric})["mine"].values.max())
+    assert values == [1, 2]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxbandit.sweeps import members
+from jaxbandit.programs import members
 
 
 class Pair(NamedTuple):
@@ -46,13 +46,28 @@ def test_only_what_was_written_counts():
     assert members.slots_of(Data) == ("x",)
 
 
+def test_slots_have_the_names_that_attributes_have():
+    class _Own:
+        __slots__ = ("__c", "__d__", "e")
+
+    assert members.slots_of(_Own) == ("_Own__c", "__d__", "e")
+
+
+def test_what_may_be_put_into_a_library():
+    may = [3, np.zeros(1), np.random.rand, random.randrange, test_only_what_was_written_counts]
+    assert all(map(members.may_be_put, may))
+    assert not any(map(members.may_be_put, [np.mean, dict.fromkeys, len, collections.OrderedDict]))
+
+
 def test_methods_that_the_library_wrote():
     assert members.is_generated(Data.__init__)
     assert members.is_generated(Pair.__new__)
     assert not members.is_generated(Pair.total)
     typed: dict = {}
     exec("def f():\n    return 1", typed)
+    exec("class T:\n    def __init__(self):\n        self.x = 1", typed)
     assert not members.is_generated(typed["f"])
+    assert not members.is_generated(typed["T"].__init__)
 
 
 def test_classes_that_say_they_are_a_librarys():

@@ -72,8 +72,9 @@ class Plot:
     """A .nc file, or a folder of them."""
     what: Literal["regret", "parameter", "active-sets", "policy"] = "regret"
     """Regret against episodes, final regret against a parameter, active actions, learned policy."""
-    kind: Literal["t", "bootstrap", "simultaneous", "quantile"] = "t"
-    """What the bands are; quantile shows where the runs lie."""
+    kind: Literal["t", "skewed", "bootstrap", "simultaneous", "quantile"] = "t"
+    """What the bands are: skewed covers more where runs are few or skewed, simultaneous covers whole curves, quantile
+    shows where the runs lie."""
     scale: Literal["linear", "loglog"] = "linear"
     """Axes of the regret."""
     learners: tuple[str, ...] | None = None

@@ -31,6 +31,7 @@ from jaxbandit.plotting.look import USUAL, LookOptions, PanelLook, readable
 from jaxbandit.plotting.panel import caption, count, draw_panel, shown_names
 from jaxbandit.plotting.parameter import plot_parameter
 from jaxbandit.results.selecting import whole
+from jaxbandit.stats.intervals import method_of_all
 from jaxbandit.stats.replication import curve_names, families
 
 if TYPE_CHECKING:
@@ -181,10 +182,7 @@ def plot_panels(
     for a, family, number in zip(axes, chosen, counts, strict=True):
         a.set_title(literal(family), loc="left", fontsize=TEXT_SIZE, pad=4)
         a.set_title("" if same else number, loc="right", fontsize=NOTE_SIZE, color=GREY, pad=4)
-    method = next(
-        (b.method for panel in drawn.values() for b in panel.bands.values() if b.n > 1),
-        "no intervals",
-    )
+    method = method_of_all(b for panel in drawn.values() for b in panel.bands.values())
     notes = dict.fromkeys(note for panel in drawn.values() for note in panel.notes)
     text = "; ".join([f"{method}, {counts[0]}" if same else method, *notes])
     text = textwrap.fill(text, max(20, int(width * 72 / (0.56 * CAPTION_SIZE))))

@@ -156,7 +156,12 @@ class Judge:
             level=self.level,
             replicates=f"{count} seeds"
             + (f" of each of {instances} instances" if instances > 1 else ""),
-            method="max-t at every look, level spent in proportion to the seeds",
+            method="max-t at every look, level spent in proportion to the seeds"
+            + (
+                f"; looks at fewer than {FIRST_SEEDS} seeds cover less if runs are skewed"
+                if self._counts[0] < FIRST_SEEDS
+                else ""
+            ),
             strata=tuple(values[:, order] for values in self._strata),
         )
 

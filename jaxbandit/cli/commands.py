@@ -55,7 +55,7 @@ class New:
     """Write a commented file to start from: a learner, an instance or an experiment of your own."""
 
     what: tyro.conf.Positional[Literal["learner", "instance", "experiment"]]
-    """Which of them."""
+    """learner, instance or experiment."""
     name: tyro.conf.Positional[str]
     """Its name, such as my-learner; the file is my_learner.py."""
     out: Path | None = None

@@ -60,7 +60,8 @@ class Decided(NamedTuple):
 
     def __str__(self) -> str:
         """The comparison and why it stopped."""
-        return f"{self.comparison}\n{len(self.looks)} looks; {self.stopped}"
+        count = len(self.looks)
+        return f"{self.comparison}\n{count} look{'s' if count > 1 else ''}; {self.stopped}"
 
 
 class Judge:

@@ -140,6 +140,11 @@ def test_twelve_panels_share_a_legend():
     assert clipped_texts(drawn.figure) == []
 
 
+def test_four_panels_are_two_by_two():
+    drawn = plots.plot_panels(synthetic_sweep(PANELS[:4], num_seeds=3, num_points=10))
+    assert len({round(a.get_position().x0, 3) for a in drawn.axes}) == 2
+
+
 def test_panels_are_chosen_ordered_shaped_and_shared():
     sweep = synthetic_sweep(["a", "b", "c", "d"], num_seeds=3, num_points=10)
     drawn = plots.plot_panels(

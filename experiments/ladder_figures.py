@@ -21,6 +21,8 @@ from jaxbandit.plotting.figures import (
     plain_axes,
     styles,
 )
+from jaxbandit.stats.doubts import DOUBTS
+from jaxbandit.stats.intervals import method_of_all
 
 from .ladder_contestants import RUNGS, YARDSTICKS, rung_of
 
@@ -84,7 +86,7 @@ def curves(ds: Dataset, sizes: str) -> Drawn:
             if labels and row == len(families) - 1:
                 ax.set_xlabel("episodes", fontsize=TICK_SIZE)
     figure.suptitle(
-        f"Regret by feedback, {sizes} (grey: uniform play; mean and 95 % interval over instances)",
+        f"Regret by feedback, {sizes} (grey: uniform play)\n{method_of_all(data.values())} over instances",
         fontsize=TEXT_SIZE,
     )
     return Drawn(figure, axes, data)
@@ -145,8 +147,10 @@ def summary(ds: Dataset, sizes: str) -> Drawn:
         ax.set_title(family, fontsize=TEXT_SIZE, loc="left")
         ax.set_xlabel("final regret", fontsize=TICK_SIZE)
     episodes = int(ds["episode"].values[-1])
+    doubts = {DOUBTS[row.doubt] for row in rows.values() if row.doubt}
+    doubt = f"\n{'; '.join(sorted(doubts))}" if doubts else ""
     figure.suptitle(
-        f"What feedback buys: {sizes}, T = {episodes:,}, mean and 95 % interval over instances",
+        f"What feedback buys: {sizes}, T = {episodes:,}, mean and 95 % interval over instances{doubt}",
         fontsize=TEXT_SIZE,
     )
     return Drawn(figure, axes, rows)

@@ -20,15 +20,17 @@ def final_table(ds: Dataset) -> str:
     """Final regret per family and learner, ordered by rung, paired with uniform play, and times."""
     from jaxbandit import stats
     from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.stats.doubts import line_of
 
     last = ds.isel(episode=[-1])
     order = {rung: place for place, rung in enumerate((*RUNGS, ""))}
-    rows = []
+    rows, doubts = [], []
     for row in sorted(
         stats.final_table(last), key=lambda row: (row.family, order[rung_of(row.learner)])
     ):
         gap = stats.regret_difference(last, row.learner, YARDSTICKS[0], family=row.family)
         low, high = float(gap.low[0]), float(gap.high[0])
+        doubts += [row.doubt, gap.doubt]
         word = "below" if high < 0 else "above" if low > 0 else "not decided"
         cell = ds["run_seconds"].sel(learner=row.learner, instance=stats.families(ds)[row.family])
         rows.append(
@@ -51,19 +53,22 @@ def final_table(ds: Dataset) -> str:
         "against uniform, paired",
         "seconds",
     ]
-    return markdown_table(head, rows)
+    return f"{markdown_table(head, rows)}\n\n{line_of(doubts).strip()}".rstrip()
 
 
 def segments_table(ds: Dataset) -> str:
     """Final regret of trajectory TS by the number of segments."""
     from jaxbandit import stats
     from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.stats.doubts import line_of
 
+    found = stats.final_table(ds.isel(episode=[-1]))
     rows = [
         [row.family, row.learner, f"{row.mean:,.3g}", f"{row.low:,.3g} to {row.high:,.3g}"]
-        for row in stats.final_table(ds.isel(episode=[-1]))
+        for row in found
     ]
-    return markdown_table(["family", "shown", "final regret", "95 % interval"], rows)
+    table = markdown_table(["family", "shown", "final regret", "95 % interval"], rows)
+    return f"{table}\n\n{line_of(row.doubt for row in found).strip()}".rstrip()
 
 
 def chosen_table(datasets: dict[str, Dataset]) -> str:

@@ -213,8 +213,11 @@ def smallest_ratio(datasets: Mapping[str, Dataset]) -> dict[str, tuple[str, str,
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """All ratios, the smallest of a bandit learner, and the shares of needles found."""
+    from jaxbandit.stats.doubts import line_of
+
     del options
-    parts = []
+    parts: list[str] = []
+    doubts: list[str] = []
     for kind, ds in datasets.items():
         ordered, T = kind == "ordered", int(ds["episode"].values[-1])
         table = ratios(ds, ordered)
@@ -223,6 +226,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
             [learner, *(f"{e.value:.3f} ({e.low:.3f} to {e.high:.3f})" for e in row.values())]
             for learner, row in table.items()
         ]
+        doubts += [e.doubt for row in table.values() for e in row.values()]
         rows.append(["proved", *(f"{proven(ordered, int(h[2:]), T):.3f}" for h in heads)])
         parts.append(write_table([f"{kind}: regret / expression", *heads], rows, "markdown"))
         found = [
@@ -234,7 +238,8 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
         name, H, e = smallest_ratio({kind: ds})[kind]
         interval = f"{e.value:.3f} ({e.low:.3f} to {e.high:.3f})"
         parts.append(f"smallest ratio of a bandit learner, {kind}: {interval}, {name}, {H}")
-    return {"lower-bounds.md": "\n\n".join(parts) + "\n"}
+    note = line_of(doubts).strip()
+    return {"lower-bounds.md": "\n\n".join([*parts, note] if note else parts) + "\n"}
 
 
 EXPERIMENT = Experiment(

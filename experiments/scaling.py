@@ -265,6 +265,8 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Slopes with their intervals, and constants against both bounds."""
+    from jaxbandit.stats.doubts import FEW_TO_JUDGE, line_of
+
     from .scaling_figures import bounds_of
 
     del options
@@ -281,7 +283,9 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
             seeds, steps = (f"{low:.3f} to {high:.3f}" for low, high in (case.seeds, case.steps))
             fits = [f"{case.slope:.3f}", seeds, steps, f"{case.reference:.3f}"]
             rows.append([shape.title, name, first, *fits, f"{upper:.3g}"])
-    return {"slopes.md": write_table(head, rows, "markdown") + "\n"}
+    fewest = min(ds.sizes["seed"] for ds in datasets.values())
+    note = line_of(["few"] if fewest < FEW_TO_JUDGE else []).strip()
+    return {"slopes.md": f"{write_table(head, rows, 'markdown')}\n\n{note}".rstrip() + "\n"}
 
 
 EXPERIMENT = Experiment(

@@ -54,7 +54,8 @@ def decades(values: np.ndarray) -> tuple[float, float]:
 def draw_fixed(datasets: Mapping[str, Dataset]) -> Drawn:
     """Log-log regret of the long runs; dots where active sets shrink, ticks at phase ends."""
     from jaxbandit.plotting.figures import TEXT_SIZE, Drawn, legend_above, plain_axes, styles
-    from jaxbandit.stats import band
+    from jaxbandit.stats.intervals import method_of_all
+    from jaxbandit.stats.replication import band_of_regrets
 
     from .scaling import FIXED, label_of, shapes_in
 
@@ -67,7 +68,7 @@ def draw_fixed(datasets: Mapping[str, Dataset]) -> Drawn:
         for row, name in enumerate(shape.learners):
             ds = datasets[label_of(shape, name)].isel(learner=0, parameter=-1).sel(instance=FIXED)
             episodes = ds["episode"].values.astype(np.float64)
-            b = drawn[name] = band(ds["regret"].transpose("seed", "episode").values)
+            b = drawn[name] = band_of_regrets(ds["regret"].transpose("seed", "episode").values)
             ax.fill_between(episodes, b.low, b.high, color=style[name].color, alpha=0.25, lw=0)
             ax.plot(
                 episodes, b.center, color=style[name].color, ls=style[name].line, lw=1.3, label=name
@@ -80,10 +81,10 @@ def draw_fixed(datasets: Mapping[str, Dataset]) -> Drawn:
         power_axis(ax, "y", *decades(values))
         which = "I1" if shape.ordered else "random"
         ax.set_title(f"{which}, {shape.title}", loc="left", fontsize=TEXT_SIZE, pad=4)
-    seeds = next(iter(drawn.values())).n
+    every = [b for panel in data.values() for b in panel.values()]
     title = (
         f"theory constants, one run of T = $10^{{{np.log10(episodes[-1]):.3g}}}$ per seed; "
-        f"mean and 95 % t-interval, {seeds} seeds;\n"
+        f"{method_of_all(every)}, {every[0].n} seeds;\n"
         "dots: a phase ends in which actions fall; marks along the top: all phase ends (median)"
     )
     legend_above(figure, axes[-1], title, 2, TEXT_SIZE)

@@ -60,6 +60,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Regret over ExpRef's per panel, and on how many panels the goal is reached."""
     from jaxbandit import stats
     from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.stats.doubts import line_of
 
     from .verdict import ratios
 
@@ -82,8 +83,9 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
         f"({sum(one.high <= GOAL for one in each)} with the whole interval)"
         for name, each in found.items()
     ]
+    doubts = [one.doubt for each in found.values() for one in each]
     head = ["panel", BASE, *SHARED, *(f"{name} / {BASE}" for name in SHARED)]
-    return {"sharing.md": f"{markdown_table(head, rows)}\n\n{'; '.join(reached)}."}
+    return {"sharing.md": f"{markdown_table(head, rows)}\n\n{'; '.join(reached)}.{line_of(doubts)}"}
 
 
 EXPERIMENT = Experiment(

@@ -38,6 +38,8 @@ class Interval(NamedTuple):
     value: float
     low: float
     high: float
+    doubt: str = ""
+    """Why the interval may cover less than it says (`jaxbandit.stats.doubts`)."""
 
     def text(self, form: str = ",.0f") -> str:
         """For a table: value, interval, panel."""
@@ -54,6 +56,8 @@ class Finding(NamedTuple):
     constants: str
     evidence: str
     verdict: str
+    doubts: tuple[str, ...] = ()
+    """Of its intervals."""
 
 
 def judge(intervals: list[Interval], low: float = -np.inf, high: float = np.inf) -> str:
@@ -72,6 +76,11 @@ def judge(intervals: list[Interval], low: float = -np.inf, high: float = np.inf)
     return HOLDS if all(low < each.low and each.high < high for each in intervals) else OPEN
 
 
+def doubts_of(intervals: list[Interval]) -> tuple[str, ...]:
+    """Why they may cover less than they say."""
+    return tuple(each.doubt for each in intervals)
+
+
 def differences(dataset: Dataset, first: str, second: str, times: int = 1) -> list[Interval]:
     """Final regret of ``first`` minus that of ``second`` per panel; ``times`` of them jointly at 95
     %."""
@@ -83,16 +92,16 @@ def differences(dataset: Dataset, first: str, second: str, times: int = 1) -> li
     found = []
     for panel in panels:
         band = stats.regret_difference(last, first, second, family=panel, level=level)
-        found.append(
-            Interval(panel, float(band.center[0]), float(band.low[0]), float(band.high[0]))
-        )
+        ends = float(band.center[0]), float(band.low[0]), float(band.high[0])
+        found.append(Interval(panel, *ends, doubt=band.doubt))
     return found
 
 
 def ratios(dataset: Dataset, first: str, second: str) -> list[Interval]:
     """Mean final regret of ``first`` over that of ``second``, per panel, jointly at 95 %
-    (jackknife)."""
+    (jackknife); no ratio of regrets is below 0."""
     from jaxbandit import stats
+    from jaxbandit.stats.doubts import doubt_of
     from jaxbandit.stats.jackknife import half_width
 
     last = dataset.isel(episode=[-1])
@@ -103,7 +112,9 @@ def ratios(dataset: Dataset, first: str, second: str) -> list[Interval]:
         value = float(x.mean() / y.mean())
         left_out = (x.sum() - x) / (y.sum() - y) if len(x) > 1 else []
         half = half_width(left_out, 1 - 0.05 / len(panels))
-        found.append(Interval(panel, value, value - half, value + half))
+        doubt = doubt_of(np.asarray(left_out)) if half > 0 else ""
+        low = float(np.maximum(value - half, 0.0))
+        found.append(Interval(panel, value, low, value + half, doubt=doubt))
     return found
 
 
@@ -119,6 +130,7 @@ def regret_findings(constants: str, dataset: Dataset) -> list[Finding]:
             constants,
             _signs(lowest, "the others minus UCB-VI"),
             judge(lowest, 0),
+            doubts=doubts_of(lowest),
         )
     ]
     ordered = [
@@ -133,6 +145,7 @@ def regret_findings(constants: str, dataset: Dataset) -> list[Finding]:
                 label,
                 _signs(better, "ExpRef minus OrderedExpRef"),
                 judge(better, 0),
+                doubts=doubts_of(better),
             )
         )
     for name in ordered:
@@ -141,7 +154,13 @@ def regret_findings(constants: str, dataset: Dataset) -> list[Finding]:
         evidence = f"OrderedExpRef over UCB-VI: {_extremes(factor, '.2f')}"
         verdict = judge(factor, 1 / SAME_ORDER, SAME_ORDER)
         findings.append(
-            Finding("OrderedExpRef is of UCB-VI's order of magnitude", label, evidence, verdict)
+            Finding(
+                "OrderedExpRef is of UCB-VI's order of magnitude",
+                label,
+                evidence,
+                verdict,
+                doubts=doubts_of(factor),
+            )
         )
     return findings
 
@@ -185,10 +204,12 @@ def time_findings(datasets: dict[str, Dataset]) -> list[Finding]:
                     factor = runtimes.growth(datasets, way, learner, horizon, actions)
                     if factor is not None:
                         size = f"{learner}, H = {horizon}, A = {actions}"
-                        factors.append(Interval(size, factor.value, factor.low, factor.high))
+                        ends = factor.value, factor.low, factor.high
+                        factors.append(Interval(size, *ends, doubt=factor.doubt))
             if factors:
                 evidence = f"time at k = 4 over time at k = 2: {_extremes(factors, '.2f')}"
-                findings.append(Finding(claim, words, evidence, judge(factors, **bounds)))
+                verdict, doubts = judge(factors, **bounds), doubts_of(factors)
+                findings.append(Finding(claim, words, evidence, verdict, doubts=doubts))
     return findings
 
 
@@ -216,12 +237,13 @@ def overall(findings: list[Finding]) -> dict[str, str]:
 def report(findings: list[Finding], note: str) -> str:
     """The findings as markdown: a line for each claim, then the evidence."""
     from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.stats.doubts import line_of
 
     summary = [[claim, verdict] for claim, verdict in overall(findings).items()]
-    evidence = [list(finding) for finding in findings]
+    evidence = [list(finding[:4]) for finding in findings]
     return "\n\n".join([
         markdown_table(["claim of the paper", "verdict"], summary),
-        note,
+        note + line_of(doubt for finding in findings for doubt in finding.doubts),
         markdown_table(["claim of the paper", "with", "evidence", "verdict"], evidence),
     ])  # fmt: skip
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 def parameter_names(dataset: xarray.Dataset) -> list[str]:
     """Names of the parameters that a sweep varies: its coordinates along the axis "parameter"."""
+    if not hasattr(dataset, "coords"):
+        raise TypeError(f"dataset: {type(dataset).__name__}; accepted: the Dataset of a sweep")
     coordinates = dataset.coords.items()
     return [str(name) for name, c in coordinates if name != "parameter" and "parameter" in c.dims]
 

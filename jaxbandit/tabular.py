@@ -6,6 +6,9 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from typing import Any
+
+from jaxbandit.checks import typed
 
 FORMATS = ("text", "markdown", "latex", "csv")
 _LATEX = {
@@ -55,7 +58,7 @@ def write_table(
         UCB-VI,"1,500"
         ExpRef,20
     """
-    if format not in FORMATS:
+    if not isinstance(format, str) or format not in FORMATS:
         raise ValueError(f"format: {format!r}; accepted: {', '.join(FORMATS)}")
     for row in rows:
         if len(row) != len(head):
@@ -83,6 +86,20 @@ def write_table(
     bars = ["-" * (width + 1) + (":" if j in right else "-") for j, width in enumerate(widths)]
     first, *others = [f"| {' | '.join(line)} |" for line in lines]
     return "\n".join([first, f"|{'|'.join(bars)}|", *others])
+
+
+def records(argument: str, rows: Any, kind: type, accepted: str) -> list[Any]:
+    """The rows of a table as a list of records of one kind, or an error that says what is accepted.
+
+    Example:
+        >>> records("rows", 3, tuple, "what final_table gives")
+        Traceback (most recent call last):
+        ...
+        TypeError: rows: int; accepted: what final_table gives
+    """
+    if not isinstance(rows, list | tuple) or isinstance(rows, kind):
+        raise TypeError(f"{argument}: {type(rows).__name__}; accepted: {accepted}")
+    return [typed(argument, row, kind, accepted) for row in rows]
 
 
 def _aligned(lines: list[list[str]], right: Sequence[int]) -> tuple[list[list[str]], list[int]]:

@@ -91,7 +91,8 @@ def clipped_texts(figure):
 
 
 def texts(figure):
-    """All texts of a figure in one string."""
+    """All texts of a figure in one string, a line each however they are broken."""
     from matplotlib.text import Text
 
-    return "\n".join(text.get_text() for text in figure.findobj(Text) if text.get_visible())
+    shown = (text.get_text() for text in figure.findobj(Text) if text.get_visible())
+    return "\n".join(text.replace("\n", " ") for text in shown)

@@ -182,6 +182,20 @@ def test_experiments_and_files_named_in_the_readme_exist():
     assert not missing
 
 
+def test_links_within_the_readme_lead_somewhere():
+    heads = re.findall(r"^##+ (.*)", README, re.MULTILINE)
+    places = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    assert set(re.findall(r"\]\(#([^)]+)\)", README)) <= places
+
+
+def test_every_section_is_in_the_table_at_the_top():
+    top, _, rest = README.partition("\n## ")
+    heads = re.findall(r"^## (.*)", f"## {rest}", re.MULTILINE)
+    linked = set(re.findall(r"\(#([^)]+)\)", top))
+    places = [re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads]
+    assert [place for place in places if place not in linked] == ["changelog"]
+
+
 def test_the_walk_of_the_readme_is_that_of_the_code():
     steps = re.findall(r"^\| `([\w/]+\.py)` \| `(\w+)` \|", README, re.MULTILINE)
     assert len(steps) > 20

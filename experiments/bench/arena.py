@@ -26,10 +26,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from jaxbandit.checks import whole
+
 from .cases import expref_rows, scaling_rows, ucbvi_rows
 from .table import format_table
 
 PAPER = [(H, k, 5) for H in (15, 20) for k in (2, 3, 4)]
+MOST = 10**9
+"""Of anything that is counted."""
 Row = dict[str, Any]
 
 
@@ -152,6 +156,11 @@ def run(options: Bench) -> dict[str, Any]:
     """
     import importlib.util
 
+    for count in options.lanes:
+        whole("lanes", count, at_most=MOST)
+    whole("rounds", options.rounds, at_most=MOST)
+    if options.num_episodes is not None:
+        whole("num_episodes", options.num_episodes, at_most=MOST)
     if options.gpu_launches:
         from .launches import measure
 

@@ -7,6 +7,7 @@ is 95 %. The data:
 
 * normal: mean 5, standard deviation 1;
 * skewed: exponential, mean 1 (skewness 2);
+* lognormal: of a standard normal, mean 1.65 (skewness 6);
 * clustered: n instances with 4 seeds each; what the runs on one instance have in common varies as
   much as the runs themselves. The package averages over the seeds of an instance and counts
   instances; the last row counts runs instead, which is what it would be to get this wrong.
@@ -52,6 +53,11 @@ def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return rng.exponential(1.0, shape)
 
 
+def lognormal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Lognormal with mean exp(1/2)."""
+    return rng.lognormal(0.0, 1.0, shape)
+
+
 def clustered(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Means over the seeds of instances that differ as much as their runs do; mean 5."""
     return clustered_runs(rng, shape).mean(axis=-1)
@@ -65,6 +71,7 @@ def clustered_runs(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarr
 DATA: dict[str, tuple[Draw, float]] = {
     "normal": (normal, 5.0),
     "skewed": (skewed, 1.0),
+    "lognormal": (lognormal, float(np.exp(0.5))),
     "clustered": (clustered, 5.0),
 }
 
@@ -170,6 +177,9 @@ def of_shares(data: str, count: int, repetitions: int) -> tuple[float, float]:
         better, worse = np.zeros(SEEDS), np.array([0.0, 0.5, 1.0, 1.5])
     if data == "skewed":
         win, below = 2 / 3, 1 - np.exp(-np.array(RATIOS) / 2)
+    elif data == "lognormal":
+        win = float(norm.cdf(np.log(2) / np.sqrt(2)))
+        below = norm.cdf(0.5 + np.log(np.array(RATIOS) / 2))
     else:
         win = float(norm.cdf((worse - better) / np.sqrt(2)).mean())
         below = np.array([norm.cdf(5 * ratio - 5 - worse).mean() for ratio in RATIOS])
@@ -178,6 +188,8 @@ def of_shares(data: str, count: int, repetitions: int) -> tuple[float, float]:
     for j in range(repetitions):
         if data == "skewed":
             runs = rng.exponential([[[1.0]], [[2.0]]], (2, 1, count))
+        elif data == "lognormal":
+            runs = rng.lognormal([[[0.0]], [[np.log(2)]]], 1.0, (2, 1, count))
         else:
             runs = rng.normal(
                 5 + np.stack([better, worse])[..., None], 1.0, (2, better.size, count)

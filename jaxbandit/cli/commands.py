@@ -55,7 +55,7 @@ class New:
     """Write a commented file to start from: a learner, an instance or an experiment of your own."""
 
     what: tyro.conf.Positional[Literal["learner", "instance", "experiment"]]
-    """Which of them."""
+    """learner, instance or experiment."""
     name: tyro.conf.Positional[str]
     """Its name, such as my-learner; the file is my_learner.py."""
     out: Path | None = None
@@ -72,8 +72,9 @@ class Plot:
     """A .nc file, or a folder of them."""
     what: Literal["regret", "parameter", "active-sets", "policy"] = "regret"
     """Regret against episodes, final regret against a parameter, active actions, learned policy."""
-    kind: Literal["t", "bootstrap", "simultaneous", "quantile"] = "t"
-    """What the bands are; quantile shows where the runs lie."""
+    kind: Literal["t", "skewed", "bootstrap", "simultaneous", "quantile"] = "t"
+    """What the bands are: skewed covers more where runs are few or skewed, simultaneous covers whole curves, quantile
+    shows where the runs lie."""
     scale: Literal["linear", "loglog"] = "linear"
     """Axes of the regret."""
     learners: tuple[str, ...] | None = None

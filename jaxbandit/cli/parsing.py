@@ -74,8 +74,12 @@ def parse(given: Sequence[str]) -> Any:
 def _check_words(given: Sequence[str]) -> None:
     """The command and the names of its options are known."""
     first = given[0]
-    if first.startswith("-"):
+    if first in ("-h", "--help"):
         return
+    if first.startswith("-"):
+        raise ValueError(
+            f"unknown option {first}; accepted: --help, --version, or a command: {', '.join(COMMANDS)}"
+        )
     if first not in COMMANDS:
         from jaxbandit.checks import did_you_mean  # numpy with it, which --help need not wait for
 
@@ -87,7 +91,7 @@ def _check_words(given: Sequence[str]) -> None:
         if option.startswith("--") and option not in (*known, "--help"):
             from jaxbandit.checks import did_you_mean
 
-            hint = did_you_mean(option, known, most=1)
+            hint = did_you_mean(option, known, most=1, alike=0.6)
             raise ValueError(f"unknown option {option}; {hint}see {PROGRAM} {first} --help")
 
 

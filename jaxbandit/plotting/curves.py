@@ -31,6 +31,7 @@ from jaxbandit.plotting.look import USUAL, LookOptions, PanelLook, readable
 from jaxbandit.plotting.panel import caption, count, draw_panel, shown_names
 from jaxbandit.plotting.parameter import plot_parameter
 from jaxbandit.result_axes import whole
+from jaxbandit.stats.intervals import method_of_all
 from jaxbandit.stats.replication import curve_names, families
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def plot_panels(
     panels: Sequence[str] | None = None,
     *,
     learners: Sequence[str] | None = None,
-    columns: int = 3,
+    columns: int | None = None,
     share_y: bool = False,
     title: str | None = None,
     panel_size: tuple[float, float] = (2.35, 1.7),
@@ -125,7 +126,7 @@ def plot_panels(
         ds: the Dataset of a sweep or a part of it.
         panels: families, chosen and in this order; default all.
         learners: names, default all.
-        columns: panels in a row.
+        columns: panels in a row; by default three, and two for four panels.
         share_y: whether all panels have the same y axis.
         title: above the legend.
         panel_size: width and height of a panel in inches.
@@ -149,13 +150,13 @@ def plot_panels(
     chosen = every_family if panels is None else list(panels)
     for family in chosen:
         accept("panels", family, every_family)
-    if columns < 1:
+    if columns is not None and columns < 1:
         raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
     if ax is not None and len(ax) < len(chosen):
         raise ValueError(
             f"ax: {len(ax)} axes; accepted: a sequence of at least {len(chosen)}, one per panel"
         )
-    across = min(columns, len(chosen))
+    across = min(columns or (2 if len(chosen) == 4 else 3), len(chosen))
     rows = -(-len(chosen) // across)
     shown = shown_names(curve_names(ds), chosen_look.names)
     labels = [shown[curve.label] for curve in curve_names(ds, learners, chosen_look.parameters)]
@@ -181,10 +182,7 @@ def plot_panels(
     for a, family, number in zip(axes, chosen, counts, strict=True):
         a.set_title(literal(family), loc="left", fontsize=TEXT_SIZE, pad=4)
         a.set_title("" if same else number, loc="right", fontsize=NOTE_SIZE, color=GREY, pad=4)
-    method = next(
-        (b.method for panel in drawn.values() for b in panel.bands.values() if b.n > 1),
-        "no intervals",
-    )
+    method = method_of_all(b for panel in drawn.values() for b in panel.bands.values())
     notes = dict.fromkeys(note for panel in drawn.values() for note in panel.notes)
     text = "; ".join([f"{method}, {counts[0]}" if same else method, *notes])
     text = textwrap.fill(text, max(20, int(width * 72 / (0.56 * CAPTION_SIZE))))

@@ -227,6 +227,6 @@ def plot_profiles(
     note = (
         f"{profiles.num_instances} instances x {profiles.num_seeds} seeds; "
         f"{100 * one.level:g} % score intervals, stratified by instance"
-    ) + ("; few seeds: cover less" if one.doubt else "")
+    ) + ("; few seeds: cover less if skewed" if one.doubt else "")
     heading(ax, "Performance profiles" if title is None else title, [note])
     return Drawn(figure_of(ax), ax, dict(profiles.share))

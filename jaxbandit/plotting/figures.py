@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import pathlib
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -295,8 +296,13 @@ def _spread(points: Sequence[float], gap: float, low: float, high: float) -> lis
 
 
 def heading(ax: Axes, title: str, notes: Sequence[str]) -> None:
-    """A title at the left with small grey lines under it."""
-    text = "\n".join(note for note in notes if note)
+    """A title at the left with small grey lines under it, broken where they are wider than the figure."""
+    place = ax.get_position()
+    # up to the figure's right end where nothing is beside the axes
+    room = 72 * figure_of(ax).get_figwidth() * min(1 - place.x0, 1.13 * place.width)
+    most = max(20, int(room / (0.56 * NOTE_SIZE)))
+    lines_of = (note.split("\n") for note in notes if note)
+    text = "\n".join(textwrap.fill(line, most) for lines in lines_of for line in lines)
     lines = text.count("\n") + 1 if text else 0
     ax.set_title(
         readable("title", title),

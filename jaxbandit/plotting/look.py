@@ -14,7 +14,7 @@ class LookOptions(TypedDict, total=False):
     """What `jaxbandit.plot_regret` and `jaxbandit.plot_panels` both take.
 
     Fields:
-        kind: "t", "bootstrap", "simultaneous" or "quantile"; see `jaxbandit.stats.intervals`.
+        kind: "t", "skewed", "bootstrap", "simultaneous" or "quantile"; see `jaxbandit.stats.intervals`.
         level: default 0.95, and 0.8 for "quantile".
         scale: "linear" or "loglog".
         bounds: label -> function of the episodes, or array over ``ds.episode``; drawn in grey.

@@ -21,7 +21,7 @@ from jaxbandit.plotting.figures import (
     styles,
 )
 from jaxbandit.plotting.look import PanelLook
-from jaxbandit.stats.intervals import Band
+from jaxbandit.stats.intervals import Band, method_of_all
 from jaxbandit.stats.replication import CurveName, curve_names, families, regret_band
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ def _known(argument: str, given: Mapping[str, str] | None, curves: Sequence[Curv
 
 def caption(ds: Dataset, bands: Mapping[str, Band], name: str) -> str:
     """Kind of band and number of replicates, as printed on the figure."""
-    method = next((b.method for b in bands.values() if b.n > 1), "no intervals")
-    return f"{method}, {count(ds, bands, name)}"
+    return f"{method_of_all(bands.values())}, {count(ds, bands, name)}"
 
 
 def count(ds: Dataset, bands: Mapping[str, Band], name: str) -> str:

@@ -23,8 +23,9 @@ from jaxbandit.plotting.figures import (
 )
 from jaxbandit.plotting.panel import caption
 from jaxbandit.result_axes import whole
-from jaxbandit.stats.intervals import Band, band
+from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.replication import (
+    band_of_regrets,
     curve_names,
     families,
     parameter_names,
@@ -150,7 +151,11 @@ def _band(
         raise ValueError(
             f"ds: {label} has {counts} replicates; accepted: the same number at every value"
         )
-    return band(np.stack(runs, axis=1), kind, level, key=key, replicates=of)
+    values = np.stack(runs, axis=1)
+    b = band_of_regrets(values, kind, level, key=key, replicates=of)
+    # every point is a number of its own here: one doubtful interval is enough
+    each = (band_of_regrets(values[:, [j]], kind, level, key=key).doubt for j in range(len(runs)))
+    return b._replace(doubt=max(each))
 
 
 def _draw(

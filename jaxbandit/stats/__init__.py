@@ -1,6 +1,6 @@
 """Statistics apart from drawing: intervals, replicates out of a Dataset, growth rates, tables.
 
-`intervals`, `bootstrap` and `max_t` know numbers only, `replication` reads Datasets, `summaries`, `decisions` and
+`intervals`, `doubts`, `bootstrap` and `max_t` know numbers only, `replication` reads Datasets, `summaries`, `decisions` and
 `profiles` build on them.
 From outside: the names below. May import: nothing of this package but `checks`, `tabular` and `types`.
 """

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.checks import accept
+from jaxbandit import checks
+from jaxbandit.checks import accept, real_array, share
 from jaxbandit.result_axes import whole
+from jaxbandit.stats.intervals import MOST_RESAMPLES
 from jaxbandit.stats.max_t import simultaneous
 from jaxbandit.stats.replication import CurveName, curve_names, families
 from jaxbandit.tabular import write_table
@@ -178,7 +180,10 @@ def compare_values(
         >>> compare_values(["A", "B"], [np.hstack([seeds, seeds + 1 + 0.1 * np.sin(seeds)])]).decided
         True
     """
-    strata = [np.asarray(values, np.float64) for values in strata]
+    level = share("level", level)
+    num_resamples = checks.whole("num_resamples", num_resamples, at_most=MOST_RESAMPLES)
+    learners = _names(learners)
+    strata = _strata(strata, len(learners))
     means = np.mean([values.mean(axis=0) for values in strata], axis=0)
     order = np.argsort(means, kind="stable")
     ordered = [values[:, order] for values in strata]
@@ -207,6 +212,32 @@ def compare_values(
         method=found.method,
         strata=tuple(ordered),
     )
+
+
+def _names(learners: Any) -> list[str]:
+    several = isinstance(learners, Sequence) and not isinstance(learners, bytes)
+    if not several or len(learners) < 2 or not all(isinstance(name, str) for name in learners):
+        raise ValueError(f"learners: {learners!r}; accepted: a list of two names or more")
+    return list(learners)
+
+
+def _strata(strata: Any, columns: int) -> list[np.ndarray]:
+    """Arrays [n, columns] of finite numbers, at least one, each with two rows or more."""
+    accepted = (
+        f"accepted: a list of arrays [n, {columns}] of finite numbers, a row per replicate, n >= 2"
+    )
+    several = isinstance(strata, Sequence) or (isinstance(strata, np.ndarray) and strata.ndim > 0)
+    if not several or isinstance(strata, str | bytes) or not len(strata):
+        raise ValueError(f"strata: {type(strata).__name__}; {accepted}")
+    found = [np.asarray(real_array("strata", values, accepted), np.float64) for values in strata]
+    for values in found:
+        if values.ndim != 2 or len(values) < 2 or values.shape[1] != columns:
+            raise ValueError(f"strata: one of shape {values.shape}; {accepted}")
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"strata: {values[~np.isfinite(values)][0]} in one of them; {accepted}"
+            )
+    return found
 
 
 def paired_runs(

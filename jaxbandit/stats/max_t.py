@@ -9,7 +9,8 @@ All P intervals together hold the stated level: estimate +- q x error, with q th
 one-sided bootstrap quantiles of max_p t*_p (replicates are resampled within their stratum, all
 columns together, so that q knows how the quantities depend on each other). With fewer than 8
 replicates in a stratum the bootstrap is too coarse, and q is Bonferroni's Student-t quantile with
-Satterthwaite's degrees of freedom (measured on exponential data: 93 to 94 % instead of 95).
+Satterthwaite's degrees of freedom (measured on exponential data: 93 to 94 % instead of 95; for a learner with such
+regret beside one whose regret hardly varies, 89 %).
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def simultaneous(
     count = int(moving.sum())
     width = np.zeros_like(value)
     if min(sizes) < FEWEST_FOR_BOOTSTRAP:
-        method = f"Bonferroni t (fewer than {FEWEST_FOR_BOOTSTRAP} replicates)"
+        method = (
+            f"Bonferroni t (fewer than {FEWEST_FOR_BOOTSTRAP} replicates: covers less if skewed)"
+        )
         if count:
             tail = (1 - level) / (2 * count)
             width[moving] = stats.t.isf(tail, freedom[moving]) * error[moving]

@@ -5,6 +5,8 @@ stratified: seeds are resampled within every instance, the same ones for all lea
 are not. Both are shares p, and their intervals, point by point, are Wilson's for p(1 - p)/m, with m
 from the bootstrap's variance but never more than the number of runs. The bootstrap's percentiles,
 usual for these two, cover 73 % instead of 95 % at 3 seeds: where all runs agree they have no width.
+The best learner's regret, to which profiles are ratios, is a guess from few seeds, and worse if they are skewed, so bands
+of profiles cover 90 to 96 %, on lognormal runs 82 to 93 %: with few seeds they say so (``doubt``).
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxbandit import checks
-from jaxbandit.checks import accept
+from jaxbandit.checks import accept, real_array, share
 from jaxbandit.result_axes import whole
-from jaxbandit.stats.bootstrap import FEW, generator
+from jaxbandit.stats.bootstrap import generator
 from jaxbandit.stats.decisions import final_values
+from jaxbandit.stats.doubts import FEW_TO_JUDGE
 from jaxbandit.stats.intervals import MOST_RESAMPLES, Band
 from jaxbandit.stats.max_t import resampled_counts
 from jaxbandit.stats.replication import curve_names, families
-from jaxbandit.tabular import write_table
+from jaxbandit.tabular import records, write_table
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -89,12 +92,12 @@ def performance_profiles(
         ([1.0, 1.0, 1.0], [0.0, 0.0, 1.0])
     """
     labels, runs = _runs(ds, learners, family)
-    _check(level, num_resamples)
+    level, num_resamples = _check(level, num_resamples)
     scaled = [values / _best(values.mean(axis=0)) for values in runs]
     top = max(float(values.max()) for values in scaled)
-    taus = np.geomspace(0.5, max(top, 1.0) * 1.001, 61) if ratios is None else np.asarray(ratios)
-    taus = np.asarray(taus, np.float64)
-    if taus.ndim != 1 or not taus.size or not (taus > 0).all():
+    usual = np.geomspace(0.5, max(top, 1.0) * 1.001, 61)
+    taus = usual if ratios is None else np.asarray(real_array("ratios", ratios), np.float64)
+    if taus.ndim != 1 or not taus.size or not ((taus > 0) & (taus < np.inf)).all():
         raise ValueError(f"ratios: {ratios!r}; accepted: a list of numbers > 0")
     rng = generator(key)
     center = np.zeros((len(labels), taus.size))
@@ -120,7 +123,7 @@ def performance_profiles(
             n=seeds,
             level=level,
             kind="score",
-            doubt="few" if seeds < FEW else "",
+            doubt="few" if seeds < FEW_TO_JUDGE else "",
         )
         for j, label in enumerate(labels)
     }
@@ -151,7 +154,7 @@ def probability_of_improvement(
         (('A', 'B'), 0.857, 0.143)
     """
     labels, runs = _runs(ds, learners, family)
-    _check(level, num_resamples)
+    level, num_resamples = _check(level, num_resamples)
     rng = generator(key)
     counts = [resampled_counts(rng, len(values), num_resamples) for values in runs]
     found = []
@@ -189,6 +192,7 @@ def improvement_table(rows: Sequence[Improvement], format: str = "text") -> str:
         learner  has less regret than  probability  95 % interval
         A        B                           0.900  0.800 to 0.950
     """
+    rows = records("rows", rows, Improvement, "what jb.stats.probability_of_improvement gives")
     percent = f"{100 * rows[0].level:g} % interval" if rows else "interval"
     cells = [
         [row.first, row.second, f"{row.probability:.3f}", f"{row.low:.3f} to {row.high:.3f}"]
@@ -262,6 +266,6 @@ def _runs(
     return [name.label for name in names], runs
 
 
-def _check(level: float, num_resamples: int) -> None:
-    checks.share("level", level)
-    checks.whole("num_resamples", num_resamples, at_most=MOST_RESAMPLES)
+def _check(level: Any, num_resamples: Any) -> tuple[float, int]:
+    most = checks.whole("num_resamples", num_resamples, at_most=MOST_RESAMPLES)
+    return share("level", level), most

@@ -164,7 +164,18 @@ def regret_band(
     """
     curves = replicates(ds, learner, instance, family, parameter)
     of = replicate_kind(ds, instance, family)
-    b = band(curves, kind, level, key=key, replicates=of)
+    return band_of_regrets(curves, kind, level, key=key, replicates=of)
+
+
+def band_of_regrets(curves: np.ndarray, kind: str = "t", level: float | None = None, *, key: Any = 0, replicates: str = "seeds") -> Band:  # fmt: skip
+    """The band of curves of regret [n, points], which does not reach below 0.
+
+    Example:
+        >>> b = band_of_regrets(np.array([[0.0], [0.1], [2.0]]))
+        >>> float(b.low[0]), round(float(b.high[0]), 2)
+        (0.0, 3.5)
+    """
+    b = band(curves, kind, level, key=key, replicates=replicates)
     # Regret is at least 0, and so is its mean: less than that is not in question.
     low = np.where((b.low < 0) & (b.center >= 0), 0.0, b.low)
     return b._replace(low=low)
@@ -196,6 +207,8 @@ def regret_difference(
         (2.0, 2.0, 3)
     """
     accept("kind", kind, OF_DIFFERENCES)
+    if not isinstance(parameters, tuple | list) or len(parameters) != 2:
+        raise ValueError(f"parameters: {parameters!r}; accepted: two indices, each may be None")
     pair = zip((first, second), parameters, strict=True)
     one, other = (_runs(ds, learner, instance, family, parameter) for learner, parameter in pair)
     of = replicate_kind(ds, instance, family)
@@ -213,7 +226,14 @@ class CurveName(NamedTuple):
 def parameter_values(ds: Dataset, learner: str, parameter: int) -> dict[str, float]:
     """The values of a learner's parameters at a point of the grid; those it does not vary are left
     out."""
-    row = [str(name) for name in ds["learner"].values].index(learner)
+    ds = whole(ds, "regret")
+    known = [str(name) for name in ds["learner"].values]
+    accept("learner", learner, known)
+    row, size = known.index(learner), ds.sizes.get("parameter", 1)
+    if not _is_index(parameter, size):
+        raise ValueError(
+            f"parameter: {parameter!r}; accepted: an index 0..{size - 1} of the parameter grid"
+        )
     found = {name: float(parameter_table(ds, name)[row, parameter]) for name in parameter_names(ds)}
     return {name: value for name, value in found.items() if np.isfinite(value)}
 

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jaxbandit.checks import number, real_array, share, some
+from jaxbandit.checks import accept, number, real_array, share, some
 from jaxbandit.result_axes import whole
-from jaxbandit.stats.intervals import Estimate, as_curves, doubt_of
+from jaxbandit.stats.doubts import DOUBTFUL, doubt_of
+from jaxbandit.stats.intervals import Estimate, as_curves
 from jaxbandit.stats.jackknife import half_width
 from jaxbandit.stats.replication import (
     curve_names,
     families,
     regret_band,
 )
-from jaxbandit.tabular import write_table
+from jaxbandit.tabular import FORMATS, records, write_table
 from jaxbandit.types import Array
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def _matched(episodes: Array, curves: Array) -> tuple[np.ndarray, np.ndarray]:
     return episodes, curves
 
 
-DOUBTFUL = 't-intervals of few or skewed runs cover less than they say; kind="skewed" does not'
+NOTE = f'{DOUBTFUL}; kind="skewed" covers more'
 """A line under the table where it is so."""
 
 
@@ -212,7 +213,7 @@ class Row(NamedTuple):
     """What n counts: "seeds" or "instances"."""
     level: float
     doubt: str = ""
-    """Why a t-interval may cover less than it says: "few", "skewed" or ""."""
+    """Why the interval may cover less than it says: "few", "skewed" or ""."""
 
 
 def final_table(
@@ -267,10 +268,13 @@ def final_table(
 def format_table(rows: Sequence[Row], format: str = "text") -> str:
     """The rows of `final_table` as "text", "markdown", "latex" or "csv"; see there for an example.
 
-    In "csv" mean, low and high are columns of their own with all digits, for other programs.
+    In "csv" mean, low and high are columns of their own with all digits, for other programs, and so is ``doubt``; the
+    other formats have a line under the table where some interval may cover less than it says (in LaTeX a comment).
     """
+    rows = records("rows", rows, Row, "what jb.stats.final_table gives")
+    accept("format", format, FORMATS)
     if format == "csv":
-        columns = ("family", "label", "mean", "low", "high", "level", "n", "replicates")
+        columns = ("family", "label", "mean", "low", "high", "level", "n", "replicates", "doubt")
         plain = [[str(getattr(row, name)) for name in columns] for row in rows]
         return write_table(["family", "learner", *columns[2:]], plain, format)
     if not rows:
@@ -293,8 +297,8 @@ def format_table(rows: Sequence[Row], format: str = "text") -> str:
         for row in rows
     ]
     text = write_table(head, cells, format, right=[2])
-    doubtful = format == "text" and any(row.doubt for row in rows)
-    return f"{text}\n{DOUBTFUL}" if doubtful else text
+    under = {"text": "\n", "markdown": "\n\n", "latex": "\n% "}
+    return f"{text}{under[format]}{NOTE}" if any(row.doubt for row in rows) else text
 
 
 def _number(value: float) -> str:

@@ -60,7 +60,8 @@ class Decided(NamedTuple):
 
     def __str__(self) -> str:
         """The comparison and why it stopped."""
-        return f"{self.comparison}\n{len(self.looks)} looks; {self.stopped}"
+        count = len(self.looks)
+        return f"{self.comparison}\n{count} look{'s' if count > 1 else ''}; {self.stopped}"
 
 
 class Judge:
@@ -156,7 +157,12 @@ class Judge:
             level=self.level,
             replicates=f"{count} seeds"
             + (f" of each of {instances} instances" if instances > 1 else ""),
-            method="max-t at every look, level spent in proportion to the seeds",
+            method="max-t at every look, level spent in proportion to the seeds"
+            + (
+                f"; looks at fewer than {FIRST_SEEDS} seeds cover less if runs are skewed"
+                if self._counts[0] < FIRST_SEEDS
+                else ""
+            ),
             strata=tuple(values[:, order] for values in self._strata),
         )
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxbandit.checks import accept
 from jaxbandit.plotting.curves import plot_regret
-from jaxbandit.stats.replication import curve_names, families, replicates
+from jaxbandit.stats.replication import band_of_regrets, curve_names, families, replicates
 
 EACH = ("band", "seed")
 
@@ -137,15 +137,13 @@ def _fresh_points(each: str) -> Callable[[Any], Iterator[Point]]:
 
 def _curves(dataset: Any, each: str) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """Name -> curves [points]; a band is there once all runs that have begun reached a point."""
-    from jaxbandit.stats.intervals import band
-
     for family in families(dataset):
         for label, learner, parameter in curve_names(dataset):
             prefix = f"{family}/{label}"
             if each == "band":
                 curves = replicates(dataset, learner, family=family, parameter=parameter)
                 if len(curves):
-                    b = band(curves)
+                    b = band_of_regrets(curves)
                     yield prefix, {"mean": b.center, "low": b.low, "high": b.high}
                 continue
             names = families(dataset)[family]

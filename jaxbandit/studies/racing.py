@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandit import checks
-from jaxbandit.stats.bootstrap import FEW
+from jaxbandit.stats.doubts import FEW_TO_JUDGE
 from jaxbandit.stats.intervals import Estimate
 from jaxbandit.stats.max_t import FLAT, standard_error
 from jaxbandit.studies.scoring import (
@@ -281,7 +281,7 @@ def _estimate(runs: list[np.ndarray], tasks: Tasks, level: float) -> Estimate:
     mean = float(np.mean([task.mean() for task in strata]))
     count = sum(part.size for part in runs)
     low = max(mean - half, min(mean, 0.0))  # regret is at least 0, and so is its mean
-    doubt = "few" if half and min(map(len, strata)) < FEW else ""
+    doubt = "few" if half and min(map(len, strata)) < FEW_TO_JUDGE else ""
     return Estimate(value=mean, low=low, high=mean + half, n=count, level=level, replicates="runs", doubt=doubt)  # fmt: skip
 
 

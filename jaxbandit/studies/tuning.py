@@ -83,7 +83,7 @@ class Tuned(NamedTuple):
         ties = f"; {others} others are not clearly worse" if others else ""
         return (
             f"{words(self.settings)} ({self.runs} runs{ties})\n"
-            f"check on {self.checked_on}: {self.check.ranking()}\n{self.check.table()}"
+            f"check on {self.checked_on}: {self.check}"
         )
 
 

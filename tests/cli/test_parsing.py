@@ -86,6 +86,15 @@ print(sorted({"jax", "xarray", "matplotlib", "scipy"} & set(sys.modules)))
         (["plot", "x.nc", "--kind", "median"], "quantile"),
         (["report", "nowhere"], "does not exist"),
         (["run"], "EXPERIMENT"),
+        (["run", "prophet", "--quick"], "unknown option --quick; see jaxbandit run --help"),
+        (
+            ["--versoin"],
+            "unknown option --versoin; accepted: --help, --version, or a command: list",
+        ),
+        (["bench", "--lanes", "0"], "lanes: 0; accepted: a whole number, at least 1"),
+        (["bench", "--rounds", "0"], "rounds: 0; accepted: a whole number, at least 1"),
+        (["bench", "--num-episodes", "0"], "num_episodes: 0; accepted: a whole number, at least 1"),
+        (["plot", "nowhere.nc", "--kind", "skewed"], "does not exist"),
     ],
 )
 def test_mistakes_are_answered_in_words(words, told, tmp_path, monkeypatch, capfd):

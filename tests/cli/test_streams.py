@@ -50,6 +50,18 @@ def test_a_command_does_its_work_all_the_same(tmp_path, closed):
     assert "def " in (tmp_path / "mine.py").read_text()
 
 
+def test_no_file_takes_the_place_of_a_stream_that_was_never_open(tmp_path):
+    """Else all that XLA prints would be written into it."""
+    program = (
+        "from jaxbandit.cli import streams\n"
+        "with streams.lasting_output(), open('mine.txt', 'w') as file:\n"
+        "    file.write(str(file.fileno()))\n"
+    )
+    closing = ["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", sys.executable, "-c", program]
+    subprocess.run(closing, cwd=tmp_path, check=True)
+    assert int((tmp_path / "mine.txt").read_text()) > 2
+
+
 def test_names_of_files_do_nothing_to_a_terminal(capsys):
     """Also those with bytes that are no text."""
     name = "no\x1b[31mwhere\x9b\udcff\u202e"

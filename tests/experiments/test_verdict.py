@@ -1,6 +1,8 @@
 """The paper's claims, judged from results whose answer is known."""
 
+import numpy as np
 import pytest
+import xarray as xr
 from jaxbandit.experiments import prophet, runtimes, verdict
 from made_up_results import LEVELS, make_up_all
 
@@ -58,3 +60,24 @@ def test_verdict_reads_saved_results_and_says_where_constants_decide(tmp_path, c
     assert lines["ExpRef's and OrderedExpRef's time is flat in k"] == "holds"
     assert lines["UCB-VI's time grows with k"] == "holds"
     assert "verdict.md" in capsys.readouterr().out
+
+
+def test_doubts_are_told_and_no_ratio_is_below_0():
+    rng = np.random.default_rng(0)
+    runs = np.stack(
+        [rng.normal(100.0, 1.0, 40), rng.normal(100.0, 1.0, 40), np.r_[np.ones(39), 1e6]]
+    )
+    even, far = (_sweep(np.stack([*runs[:2], last])) for last in (runs[0] - 9, runs[2]))
+    note = "Intervals of few or skewed runs may cover less than they say."
+    assert note in verdict.claims_about_regret({"theory": far})
+    assert note not in verdict.claims_about_regret({"theory": even})
+    (ratio,) = verdict.ratios(far, "UCB-VI", "ExpRef")
+    assert (ratio.low, ratio.doubt) == (0.0, "skewed")
+
+
+def _sweep(final):
+    """Final regrets [learners, seeds] on one instance."""
+    names = {"learner": ["ExpRef", "OrderedExpRef", "UCB-VI"], "instance": ["I1"], "episode": [9]}
+    dims = ("learner", "instance", "seed", "episode")
+    coords = names | {"family": ("instance", ["I1"])}
+    return xr.Dataset({"regret": (dims, final[:, None, :, None])}, coords=coords)

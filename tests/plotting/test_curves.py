@@ -3,9 +3,12 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray as xr
 from synthetic_sweep import LEARNERS, clipped_texts, synthetic_sweep, texts, with_parameter_grid
 
 from jaxbandit.plotting import curves as plots
+from jaxbandit.plotting.decisions import plot_final
+from jaxbandit.stats.intervals import method_of_all
 from jaxbandit.stats.replication import regret_band
 
 PANELS = [f"I{i} H={H} k={k}" for i in (1, 2) for H in (15, 20) for k in (2, 3, 4)]
@@ -16,7 +19,7 @@ def ds():
     return synthetic_sweep()
 
 
-@pytest.mark.parametrize("kind", ["t", "bootstrap", "simultaneous", "quantile"])
+@pytest.mark.parametrize("kind", ["t", "skewed", "bootstrap", "simultaneous", "quantile"])
 def test_returns_the_bands_it_drew(ds, kind):
     drawn = plots.plot_regret(ds, kind=kind)
     assert list(drawn.data) == list(LEARNERS)
@@ -24,8 +27,27 @@ def test_returns_the_bands_it_drew(ds, kind):
     np.testing.assert_array_equal(drawn.data["UCB-VI"].high, expected.high)
     line = next(line for line in drawn.axes.lines if line.get_label() == "UCB-VI")
     np.testing.assert_array_equal(line.get_ydata(), expected.center)
-    assert expected.describe() in texts(drawn.figure)
+    assert f"{method_of_all(drawn.data.values())}, 8 seeds" in texts(drawn.figure)
     assert clipped_texts(drawn.figure) == []
+
+
+def test_one_skewed_learner_is_enough_for_a_word(ds):
+    """Not only the first one's runs are looked at, and every panel's."""
+    runs = np.random.default_rng(0).normal(100.0, 1.0, (2, 2, 40, 1))
+    runs[1, 1] = np.arange(40.0)[:, None] ** 6
+    of = ("learner", "instance", "seed", "episode")
+    names = {"learner": ["even", "far"], "instance": ["I1", "I2"], "episode": [9]}
+    one = xr.Dataset({"regret": (of, runs)}, coords=names)
+    assert "skewed runs: covers less" in texts(plots.plot_regret(one, instance="I2").figure)
+    assert "skewed runs: covers less" in texts(plots.plot_panels(one).figure)
+    assert "covers less" not in texts(plots.plot_regret(one, instance="I1").figure)
+
+
+@pytest.mark.parametrize("width", [3.3, 4.6])
+def test_words_about_few_runs_fit_into_small_figures(width):
+    few = synthetic_sweep(num_seeds=4)
+    for drawn in (plots.plot_regret(few, size=(width, 2.4)), plot_final(few, size=(width, 2.4))):
+        assert clipped_texts(drawn.figure) == []
 
 
 def test_names_axes_learners_and_replicates_at_column_width(ds):
@@ -116,6 +138,11 @@ def test_twelve_panels_share_a_legend():
     ):
         assert wanted in written
     assert clipped_texts(drawn.figure) == []
+
+
+def test_four_panels_are_two_by_two():
+    drawn = plots.plot_panels(synthetic_sweep(PANELS[:4], num_seeds=3, num_points=10))
+    assert len({round(a.get_position().x0, 3) for a in drawn.axes}) == 2
 
 
 def test_panels_are_chosen_ordered_shaped_and_shared():

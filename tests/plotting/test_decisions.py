@@ -23,7 +23,8 @@ def test_every_run_is_a_dot(ds, x_scale):
         expected = stats.band(runs[:, None])
         assert (band.low[0], band.high[0]) == (expected.low[0], expected.high[0])
         assert label in texts(drawn.figure)
-    assert "mean and 95 % t-interval, 8 seeds" in texts(drawn.figure)
+    assert "mean and 95 % t-interval (" in texts(drawn.figure)
+    assert "cover less), 8 seeds" in texts(drawn.figure)
     assert clipped_texts(drawn.figure) == []
 
 

@@ -30,7 +30,8 @@ def test_bands_are_those_of_the_runs(ds, scale):
     np.testing.assert_array_equal(drawn.data["UCB-VI"].low, expected.low)
     written = texts(drawn.figure)
     assert "optimism" in written
-    assert "mean and 95 % t-interval, 8 seeds" in written
+    assert "mean and 95 % t-interval (" in written
+    assert "8 seeds" in written
     assert clipped_texts(drawn.figure) == []
 
 

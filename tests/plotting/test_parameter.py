@@ -30,11 +30,25 @@ def test_values_intervals_and_level_lines(grid, y_scale):
         "UCB-VI",
         "bonus_scale",
         "2,000,000 episodes",
-        "mean and 95 % t-interval, 8 seeds",
+        "mean and 95 % t-interval (few or skewed runs: may cover less), 8 seeds",
         "0.5",
     ):
         assert wanted in written
     assert clipped_texts(drawn.figure) == []
+
+
+def test_intervals_do_not_reach_below_0_and_one_doubtful_value_is_enough(grid):
+    """Regret is at least 0; and every value of the parameter has runs of its own, not only the last."""
+    regret = np.random.default_rng(0).normal(100.0, 1.0, (1, 1, 3, 32, 1))
+    regret[0, 0, 0, :, 0] = np.r_[np.ones(31), 1e6]
+    ds = xr.Dataset(
+        {"regret": (("learner", "instance", "parameter", "seed", "episode"), regret)},
+        coords={"learner": ["A"], "instance": ["I1"], "episode": [9], "scale": (("learner", "parameter"), [[1.0, 2.0, 3.0]])},
+        attrs={"parameters": "scale"},
+    )  # fmt: skip
+    drawn = plot_parameter(ds, "scale")
+    assert (drawn.data["A"][1].low >= 0).all()
+    assert "skewed runs: covers less" in texts(drawn.figure)
 
 
 def test_values_are_sorted_and_other_parameters_make_lines(grid):

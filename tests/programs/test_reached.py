@@ -1,6 +1,6 @@
 """Ways in which a learner reaches a number, as users write them: wherever the number is edited, the program is another.
 
-Modules are written with the number 1 or 2 in place of `@`; the learner is `f` of the module `k`.
+Modules are written with the number 1 or 2 in place of `#V#`; the learner is `f` of the module `k`.
 """
 
 import importlib
@@ -14,6 +14,12 @@ from jaxbandit.programs import program_of
 REACHED = {
     "kwdefault": {
         "k": ("def f(a, *, c=#V#):\n    return a + c\n"),
+    },
+    "constant as a default": {  # the source of f is the same
+        "k": ("C = #V#\ndef f(a, c=C):\n    return a + c\n"),
+    },
+    "constant as a kwdefault": {
+        "k": ("C = #V#\ndef f(a, *, c=C):\n    return a + c\n"),
     },
     "method": {
         "k": (

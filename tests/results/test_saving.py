@@ -227,6 +227,7 @@ def test_every_bit_of_what_hdf5_reads(tmp_path):
         lambda file: file["learner"].__setitem__(0, "UCB"),
         lambda file: file.attrs.__setitem__("config", "{ }"),
         lambda file: file["regret"].attrs.__setitem__("scale_factor", 2.0),
+        lambda file: file["regret"].attrs.__setitem__("units", "cents"),
         lambda file: file["regret"].attrs.__setitem__("_FillValue", 1.0),
         lambda file: file.move("regret", "Regret"),
     ],

@@ -163,11 +163,14 @@ def test_the_interval_for_skewed_runs_by_hand():
     assert (zero.high == 0).all()
 
 
-def test_a_t_interval_that_may_cover_less_says_so():
+def test_an_interval_that_may_cover_less_says_so():
     rng = np.random.default_rng(0)
+    assert band(rng.normal(size=(7, 2)), "bootstrap").doubt == "few"
+    assert band(rng.normal(size=(7, 2)), "simultaneous").doubt == "few"
+    assert band(rng.normal(size=(29, 2))).doubt == "few"
     assert band(rng.normal(size=(7, 2))).doubt == "few"
     assert band(rng.normal(size=(32, 2))).doubt == ""
-    assert band(rng.exponential(size=(32, 2))).doubt == "skewed"
+    assert band(rng.exponential(size=(64, 2))).doubt == "skewed"
     assert band(rng.exponential(size=(32, 2)), "skewed").doubt == ""
     assert band(np.ones((3, 2))).doubt == ""
     assert "(few runs: covers less if skewed)" in band(rng.normal(size=(7, 2))).describe()

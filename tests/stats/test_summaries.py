@@ -59,7 +59,8 @@ def test_slopes_of_few_or_skewed_replicates_say_so():
     assert stats.loglog_slope(episodes, curves[[0] * 3]).doubt == ""  # no interval to doubt
     one_far = np.concatenate([curves[:9] * 0.01 + episodes**0.5, 50 * curves[:1] * episodes**0.2])
     assert stats.loglog_slope(episodes, one_far).doubt == "skewed"
-    even = (1 + np.linspace(0, 1, 12)[:, None] * np.log(episodes)) * episodes**0.5
+    even = (1 + np.linspace(0, 1, 32)[:, None] * np.log(episodes)) * episodes**0.5
+    assert stats.loglog_slope(episodes, even[::3]).doubt == "few"
     assert stats.loglog_slope(episodes, even).doubt == ""
     assert str(stats.loglog_slope(episodes, even[:1])).endswith("(no interval; 1 seeds)")
 
@@ -123,7 +124,7 @@ def test_table_text_is_aligned(ds):
     assert lines[0].split("  ")[0] == "family"
     assert lines[1].split() == ["I1", "ExpRef", "1,234", "1,234", "to", "1,234", "4", "seeds"]
     assert len({line.index("ins" if "ins" in line else "see") for line in lines[1:-1]}) == 1
-    assert lines[-1] == summaries.DOUBTFUL
+    assert lines[-1] == summaries.NOTE
     assert stats.format_table([]) == "no runs"
     one = stats.format_table(stats.final_table(ds.isel(seed=[0]), panels=["I1"]))
     assert "none" in one
@@ -132,10 +133,16 @@ def test_table_text_is_aligned(ds):
 
 def test_tables_for_papers_and_for_programs(ds):
     rows = stats.final_table(ds)
-    assert stats.format_table(rows, "markdown").startswith("| family")
-    assert "\\toprule" in stats.format_table(rows, "latex")
+    markdown, latex = (stats.format_table(rows, format) for format in ("markdown", "latex"))
+    assert markdown.startswith("| family")
+    assert markdown.endswith(f" |\n\n{summaries.NOTE}")
+    assert "\\toprule" in latex
+    assert latex.endswith(f"\\end{{tabular}}\n% {summaries.NOTE}")
+    sure = [row._replace(doubt="") for row in rows]
+    assert summaries.NOTE not in "".join(stats.format_table(sure, f) for f in ("text", "markdown"))
     head, *lines = csv.reader(io.StringIO(stats.format_table(rows, "csv")))
     assert head[2:5] == ["mean", "low", "high"]
+    assert [line[head.index("doubt")] for line in lines] == [row.doubt for row in rows]
     assert [float(line[2]) for line in lines] == [row.mean for row in rows]
 
 

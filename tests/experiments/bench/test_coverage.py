@@ -16,8 +16,9 @@ SLACK = 4 * np.sqrt(0.95 * 0.05 / REPETITIONS)
 @pytest.mark.parametrize("data", coverage.DATA)
 def test_the_interval_for_skewed_runs_covers(data, count):
     share = coverage.of_a_mean("skewed", *coverage.DATA[data], count, REPETITIONS)
-    # exponential data cost it up to 0.8 %, normal ones gain as much
-    assert 0.942 - SLACK < share < 0.96 + SLACK
+    # exponential data cost it up to 0.8 %, lognormal ones 6 %, and normal ones gain 0.8 %
+    low = 0.89 if data == "lognormal" else 0.942
+    assert low - SLACK < share < 0.96 + SLACK
 
 
 @pytest.mark.parametrize("count", coverage.COUNTS)
@@ -27,6 +28,8 @@ def test_student_t_covers_normal_and_clustered_data_but_not_few_skewed(count):
         assert abs(share - 0.95) < SLACK
     skewed = coverage.of_a_mean("t", *coverage.DATA["skewed"], count, REPETITIONS)
     assert skewed < 0.94
+    much = coverage.of_a_mean("t", *coverage.DATA["lognormal"], count, REPETITIONS)
+    assert much < 0.9
     assert coverage.of_runs_as_replicates(count, REPETITIONS) < 0.85
 
 
@@ -36,7 +39,8 @@ def test_shares_of_few_runs_cover(data):
     improvement, profile = coverage.of_shares(data, 3, 150)
     assert improvement > 0.95 - 0.071
     # the best learner of an instance is a guess: where instances differ, profiles cover 90 %
-    assert profile > (0.90 if data == "clustered" else 0.95) - 0.071
+    low = {"clustered": 0.90, "lognormal": 0.87}
+    assert profile > low.get(data, 0.95) - 0.071
 
 
 def test_all_pairs_are_covered():
@@ -58,6 +62,7 @@ def test_every_interval_of_the_package():
     for name, shares in found.items():
         for (data, count), share in shares.items():
             loses = "runs counted" in name or (
-                data == "skewed" and name != 'mean, "skewed"' and "median" not in name
+                data in ("skewed", "lognormal") and "median" not in name
             )
-            assert share > (0.7 if loses else 0.92), (name, data, count)
+            least = 0.7 if loses else 0.87 if "profiles" in name else 0.92
+            assert share > least, (name, data, count)

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit import checks
 from jaxbandit.checks import accept
 from jaxbandit.result_axes import whole
+from jaxbandit.stats.intervals import MOST_RESAMPLES
 from jaxbandit.stats.max_t import simultaneous
 from jaxbandit.stats.replication import CurveName, curve_names, families
 from jaxbandit.tabular import write_table
@@ -178,7 +180,9 @@ def compare_values(
         >>> compare_values(["A", "B"], [np.hstack([seeds, seeds + 1 + 0.1 * np.sin(seeds)])]).decided
         True
     """
-    strata = [np.asarray(values, np.float64) for values in strata]
+    learners, strata = _columns(learners, strata)
+    level = checks.share("level", level)
+    num_resamples = checks.whole("num_resamples", num_resamples, at_most=MOST_RESAMPLES)
     means = np.mean([values.mean(axis=0) for values in strata], axis=0)
     order = np.argsort(means, kind="stable")
     ordered = [values[:, order] for values in strata]
@@ -207,6 +211,25 @@ def compare_values(
         method=found.method,
         strata=tuple(ordered),
     )
+
+
+def _columns(learners: Any, strata: Any) -> tuple[list[str], list[np.ndarray]]:
+    """Names and finite numbers [n, learners] per stratum, or an error."""
+    if not isinstance(learners, Sequence) or len(learners) < 2:
+        raise ValueError(f"learners: {learners!r}; accepted: at least two names")
+    if not isinstance(strata, Sequence) or isinstance(strata, str) or not strata:
+        raise ValueError(f"strata: {strata!r}; accepted: a non-empty list of arrays [n, learners]")
+    found = []
+    for values in strata:
+        array = np.asarray(checks.real_array("strata", values), np.float64)
+        if array.ndim != 2 or array.shape[1] != len(learners) or len(array) < 2:
+            raise ValueError(
+                f"strata: shape {array.shape}; accepted: [n, learners] with n >= 2 and {len(learners)} learners"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError("strata: nan or inf; accepted: finite numbers")
+        found.append(array)
+    return [str(name) for name in learners], found
 
 
 def paired_runs(

@@ -264,7 +264,7 @@ def text(argument: str, value: Any) -> str:
     return value
 
 
-def typed(argument: str, value: Any, kind: type, accepted: str) -> Any:
+def typed(argument: str, value: Any, kind: type | tuple[type, ...], accepted: str) -> Any:
     """``value`` if it is of this type.
 
     Example:

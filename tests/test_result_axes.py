@@ -65,6 +65,7 @@ def test_parts_are_results():
     assert whole(part).sizes == same.sizes
     assert jb.stats.compare(part).means == jb.stats.compare(same).means
     assert jb.stats.final_table(part) == jb.stats.final_table(same)
+    assert list(jb.plot_final(part).data) == list(jb.plot_final(same).data)
     alone = DS.isel(learner=0)
     assert jb.stats.final_table(alone) == jb.stats.final_table(DS, learners=[FIRST])
     assert check_axes(DS) is DS

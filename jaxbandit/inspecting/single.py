@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import checks, planning
-from jaxbandit.errors import LearnerError
 from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.learner import Learner, Problem, check_contract, make_constants, normalised
 from jaxbandit.learner.fitting import (
@@ -24,6 +23,7 @@ from jaxbandit.learner.fitting import (
     check_steps,
     in_32_bits,
     is_policy,
+    named,
     wrong_policy,
 )
 from jaxbandit.mdp import MDP, single, transition_kernel, validate
@@ -215,12 +215,11 @@ def _prepare(rules: Any, learner: Learner, mdp: MDP, best: Array, total: int) ->
         name: jnp.asarray(value, jnp.int32 if np.asarray(value).dtype.kind in "iu" else jnp.float32)
         for name, value in params.items()
     }
-    constants = jax.tree.map(jnp.asarray, make_constants(rules, problem, params))
+    with named(rules.name, "constants"):
+        constants = jax.tree.map(jnp.asarray, make_constants(rules, problem, params))
     problem = replace(problem, num_episodes=jnp.float32(total), constants=constants)
-    try:
+    with named(rules.name, "init"):
         state = jax.tree.map(jnp.asarray, check_first_state(rules.init(problem, given)))
-    except LearnerError as error:
-        raise LearnerError(f"learner {rules.name!r}: {error}") from error
     check_steps(rules, (mdp.horizon, mdp.width, mdp.num_actions), constants, state)
     return _with_lane((constants, state)) if rules.lanes_last else (constants, state)
 
@@ -243,20 +242,23 @@ def _stretch(rules, world: _PlainWorld, constants, state, key, first, last):
             return jnp.asarray(in_32_bits(rules.act(state, own[None], constants)))[..., 0]
         return jnp.asarray(in_32_bits(rules.act(state, own, constants)))
 
-    def update(state, policy, episode):
+    def update(state, policy, episode, word):
         if rules.lanes_last:
-            policy, episode = _with_lane((policy, episode))
-        return rules.update(state, policy, observe(rules.feedback, episode), constants)
+            policy, episode, word = _with_lane((policy, episode, word))
+        return rules.update(state, policy, observe(rules.feedback, episode, word), constants)
 
     def one(t, carry):
         state, _, (regret, lost), (reward, missed), _, wrong = carry
         policy = act(state, t)
         fresh = (wrong[0] == 0) & ~jnp.all(is_policy(policy, world.mdp.num_actions))
         wrong = jax.tree.map(lambda new, old: jnp.where(fresh, new, old), (t + 1, policy), wrong)
-        draws = jax.random.uniform(jax.random.fold_in(environment, t), (world.mdp.horizon, 2))
+        chance = jax.random.fold_in(environment, t)
+        draws = jax.random.uniform(chance, (world.mdp.horizon, 2))
         episode = _play(world, policy, draws)
         gap = _regret(world, policy)
-        state = update(state, policy, episode)
+        # The coin of one-bit feedback has a key of its own.
+        word = jax.random.bits(jax.random.fold_in(chance, 0), dtype=jnp.uint32)
+        state = update(state, policy, episode, word)
         earned = jnp.sum(episode.rewards)
         return state, policy, _add(regret, lost, gap), _add(reward, missed, earned), gap, wrong
 

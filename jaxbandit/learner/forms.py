@@ -133,8 +133,8 @@ class Learner(NamedTuple):
     """True if act and update accept arrays with trailing lane axes (seeds side by side); else
     engines vmap them."""
     renewed: Renewed | None = None
-    """renewed(state) -> bool: whether act's policy may differ from the last episode's. Optional;
-    saves evaluations."""
+    """renewed(state) -> bool: whether act's policy may differ from the last episode's. Saves evaluations of block
+    learners, whose adapter keeps it (`from_blocks`); engines believe nobody else, for a wrong answer is a wrong regret."""
     report: Report | None = None
     """report(state) -> diagnostics by name, for results and plots."""
     constants: Constants | None = None
@@ -171,6 +171,8 @@ class Learner(NamedTuple):
         run, pad or spare the evaluation of a learner that is not there any more.
         """
         alone = self._replace(params=(), check=None, caption=None, of=None)  # type: ignore[arg-type]
+        if self.blocks is None:
+            alone = alone._replace(renewed=None)
         return (
             alone._replace(renewed=None, straight=None, staged=None, pad=None)
             if self.replaced

@@ -152,7 +152,11 @@ def check_policy(params: Mapping[str, Any]) -> None:
         ...
         ValueError: policy: [[0, -1]]; accepted: actions >= 0, at least one stage and level
     """
-    table = np.asarray(params["policy"])
+    either = "integers [H, k+1] or floats [H, k+1, A]"
+    try:
+        table = np.asarray(params["policy"])
+    except ValueError:  # rows of different lengths
+        raise ValueError(f"policy: {str(params['policy'])[:80]}; accepted: {either}") from None
     kind, shown = table.dtype.kind, str(table.tolist())
     shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
     if kind in "iu" and table.ndim == 2:
@@ -165,5 +169,4 @@ def check_policy(params: Mapping[str, Any]) -> None:
             accepted = "action probabilities >= 0 that sum to 1"
             raise ValueError(f"policy: {shown}; accepted: {accepted}")
     else:
-        accepted = "integers [H, k+1] or floats [H, k+1, A]"
-        raise ValueError(f"policy: {table.dtype} of shape {table.shape}; accepted: {accepted}")
+        raise ValueError(f"policy: {table.dtype} of shape {table.shape}; accepted: {either}")

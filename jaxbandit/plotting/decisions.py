@@ -28,6 +28,7 @@ from jaxbandit.plotting.figures import (
     styles,
 )
 from jaxbandit.plotting.panel import caption
+from jaxbandit.result_axes import whole
 from jaxbandit.stats.decisions import Comparison, final_values
 from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.profiles import Profiles
@@ -84,6 +85,7 @@ def plot_final(
         {'ExpRef': 12, 'UCB-VI': 12}
     """
     accept("x_scale", x_scale, ("linear", "log"))
+    ds = whole(ds, "regret")
     groups = families(ds)
     if instance in groups and family is None:
         instance, family = None, instance

@@ -197,6 +197,10 @@ def sweep(
         checks.choice(name, flag, (False, True))
     if progress not in (True, False, "always"):
         raise ValueError(f'progress: {progress!r}; accepted: True, False, "always"')
+    if checkpoint is not None:
+        checks.typed("checkpoint", checkpoint, (str, os.PathLike), "a directory, or None")
+    if on_chunk is not None and not callable(on_chunk):
+        raise TypeError(f"on_chunk: {on_chunk!r}; accepted: a function of a Progress, or None")
     if not isinstance(record, Recording):
         raise TypeError(f"record: {record!r}; accepted: jb.record.linear, log or explicit")
     points = record.points(total)

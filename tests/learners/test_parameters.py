@@ -57,6 +57,8 @@ def test_the_others():
     check_policy({"policy": np.full((2, 2, 4), 0.25, np.float32)})
     with pytest.raises(ValueError, match=r"policy: .*\.\.\.; accepted: action probabilities"):
         check_policy({"policy": np.full((2, 20, 4), 0.3)})
+    with pytest.raises(ValueError, match=r"policy: \[\[0\], \[1, 2\]\]; accepted: integers"):
+        check_policy({"policy": [[0], [1, 2]]})
 
 
 @pytest.mark.parametrize(

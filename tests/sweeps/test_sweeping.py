@@ -269,3 +269,12 @@ def test_options_that_nobody_can_mean(wrong, saying):
     mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
     with pytest.raises(ValueError, match=saying):
         jb.sweep({"U": jb.make_learner("uniform")}, {"I": mdp}, 10, 1, progress=False, **wrong)
+
+
+def test_what_is_no_directory_and_no_function_is_refused():
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+    for name, value in (("checkpoint", 3), ("on_chunk", 3)):
+        with pytest.raises(TypeError, match=f"{name}: .*; accepted: a .*, or None"):
+            jb.sweep(
+                {"u": jb.make_learner("uniform")}, {"I": mdp}, 10, 1, dry_run=True, **{name: value}
+            )

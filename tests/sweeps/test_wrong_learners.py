@@ -211,6 +211,38 @@ def test_blocks_that_cannot_begin_are_none_episode_by_episode_either(name):
         run(learner, "episodes")
 
 
+def test_a_policy_that_was_wrong_once():
+    """A function that is not pure: asked again, it plays well. Its regret was nan, and no result may have that."""
+    asked = []
+
+    def host(state):
+        asked.append(int(state))
+        wrong = asked[-1] == 20 and asked.count(20) == 1
+        return np.full((H, K + 1), 9 if wrong else 0, np.int32)
+
+    def act(state, key):
+        shape = jax.ShapeDtypeStruct((H, K + 1), jnp.int32)
+        return jax.pure_callback(host, shape, state, vmap_method="sequential")
+
+    with pytest.raises(LearnerError, match="'stranger': what it played in episode 21 was no pol"):
+        run(jb.Learner(init, act, update, name="stranger"))
+
+
+def test_a_policy_that_is_said_to_be_the_last_one_is_evaluated_all_the_same():
+    sure = jnp.zeros((H, K + 1, A)).at[..., 2].set(1)
+
+    def act(state, key):
+        return jnp.where(state >= 10, sure, right())
+
+    found = [
+        run(jb.Learner(init, act, update, name="mine", renewed=renewed))["regret"]
+        for renewed in (None, lambda state: jnp.bool_(False))
+    ]
+    expected = 10 * float(jb.regret(MDP, right())) + 40 * float(jb.regret(MDP, sure))
+    np.testing.assert_allclose(found[0][..., -1], expected, rtol=1e-5)
+    np.testing.assert_array_equal(*found)
+
+
 def test_a_stage_whose_last_32_bits_are_one():
     def next_block(state):
         late = jnp.where(state >= 1, np.int64(2**32), 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from jaxbandit.engines.episodes.world import MOST_OUTCOMES, make_episode_world
 from jaxbandit.engines.measuring import blank
 from jaxbandit.engines.padding import cut_policies
 from jaxbandit.engines.runner import Carry, Runner, TileArrays, one_hot_actions
+from jaxbandit.errors import LearnerError
 from jaxbandit.xla.compat import x64
 
 MOST_EPISODES = 2**31 - 1
@@ -209,8 +210,8 @@ class EpisodeRunner(Runner):
             own = first_axis(policy)[lane, :H, : k + 1]
             raise explain(self.name, own, self.sizes[2], episode)
 
-    def _blame(self, tile: TileArrays, carry: Carry, regrets: np.ndarray) -> None:
-        """Raises what is wrong with the first episode of a call whose regret is nan."""
+    def _blame(self, tile: TileArrays, carry: Carry, regrets: np.ndarray) -> NoReturn:
+        """Raises what is wrong with the first episode of a call whose regret is nan; always raises."""
         done = int(carry["episode"])
         wrong = done + int(np.argmax(np.isnan(regrets).any(axis=1)))
         state = carry["state"]
@@ -222,6 +223,10 @@ class EpisodeRunner(Runner):
             done += count
         _, _, policy, gap = self._play(tile, state, done, 0)
         self._refuse(tile, policy, gap, wrong + 1)
+        raise LearnerError(
+            f"learner {self.name!r}: what it played in episode {wrong + 1} was no policy, and is one when it plays "
+            "again; accepted: pure functions, which read their arguments and nothing else"
+        )
 
     def tile_episodes(self, carry: Carry) -> int:
         """Episodes finished in every lane."""

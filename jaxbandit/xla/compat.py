@@ -17,16 +17,16 @@ def x64(on: bool = True) -> Any:
 
 
 SETTINGS = (
-    "enable_x64", "threefry_partitionable", "default_prng_impl", "random_seed_offset", "numpy_dtype_promotion",
-    "numpy_rank_promotion", "default_matmul_precision",
+    "enable_x64", "threefry_partitionable", "default_prng_impl", "random_seed_offset", "default_matmul_precision",
 )  # fmt: skip
+"""Stricter rules of promotion are none: they refuse, or give the same."""
 
 
 def settings() -> dict[str, str]:
     """What jax may be told that changes what a function means; None where a release does not know it.
 
     Example:
-        >>> settings()["numpy_dtype_promotion"]
-        'standard'
+        >>> settings()["default_prng_impl"]
+        'threefry2x32'
     """
     return {name: str(getattr(jax.config, f"jax_{name}", None)) for name in SETTINGS}

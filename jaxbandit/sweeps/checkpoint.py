@@ -212,8 +212,8 @@ class Store:
         whole = [saved for saved in found if saved is not None]
         if not whole:
             return None
-        newest = max(whole, key=lambda saved: saved.header["generation"])
-        self._generation[name] = newest.header["generation"]
+        newest = max(whole, key=lambda saved: saved.header.get("generation", 0))
+        self._generation[name] = newest.header.get("generation", 0)
         return newest
 
     def carries(self) -> list[str]:

@@ -226,15 +226,17 @@ def run_tile(
     spent = {"compile_seconds": 0.0, "run_seconds": 0.0}
     saved = store.load_carry(name) if store is not None else None
     if saved is not None:
-        continued = restore(carry, saved.arrays)
+        # a file may have been renamed: whose state it is stands in it
+        own = saved.header.get("lanes") == header["lanes"]
+        continued = restore(carry, saved.arrays) if own else None
         if continued is None:
             warnings.warn(
-                f"checkpoint: the state of tile {name} does not fit this engine; it starts again",
+                f"checkpoint: the state of tile {name} is not its own, or does not fit this engine; it starts again",
                 stacklevel=2,
             )
         else:
             carry = continued
-            spent = {key: saved.header[key] for key in spent}
+            spent = {key: saved.header.get(key, 0.0) for key in spent}
 
     def seconds() -> dict[str, float]:
         return {key: spent[key] + getattr(runner, key) for key in spent}

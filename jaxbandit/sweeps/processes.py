@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ import jax
 
 from jaxbandit import distributed
 from jaxbandit.sweeps.checkpoint import Store
-from jaxbandit.sweeps.saved import Saved, decode, encode
+from jaxbandit.sweeps.saved import Saved, decode, encode, missing
 from jaxbandit.sweeps.tiles import Group, Lane, Tile, lanes_of, make_tiles
 
 
@@ -56,9 +57,11 @@ def take_stock(store: Store | None) -> Stock:
     plan."""
     results = store.load_done() if store is not None else []
     under_way = [store.load_carry(name) for name in store.carries()] if store is not None else []
+    results = [found for found in results if _usable(found, finished=True)]
+    begun = [found for found in under_way if found is not None and _usable(found, finished=False)]
     mine = {
         "finished": [found.header for found in results],
-        "carries": [c.header for c in under_way if c is not None],
+        "carries": [found.header for found in begun],
     }
     all_of_them = [json.loads(content) for content in distributed.gather(json.dumps(mine).encode())]
     return Stock(
@@ -66,6 +69,18 @@ def take_stock(store: Store | None) -> Stock:
         [each["finished"] for each in all_of_them],
         [each["carries"] for each in all_of_them],
     )
+
+
+def _usable(found: Saved, finished: bool) -> bool:
+    """Whether a file of a checkpoint has all that a sweep writes; what it lacks is said."""
+    lacking = missing(found, finished)
+    if lacking:
+        what = "of finished runs" if finished else "of a state"
+        warnings.warn(
+            f"checkpoint: a file {what} is not used: it was not written by a sweep ({', '.join(lacking)})",
+            stacklevel=4,
+        )
+    return not lacking
 
 
 def assign(
@@ -109,7 +124,11 @@ def forget_stale(store: Store, results: list[Saved]) -> None:
     finished: set[Lane] = {lane for found in results for lane in lanes_of(found.header)}
     for name in store.carries():
         saved = store.load_carry(name)
-        if saved is not None and set(lanes_of(saved.header)) <= finished:
+        if (
+            saved is not None
+            and "lanes" in saved.header
+            and set(lanes_of(saved.header)) <= finished
+        ):
             store.discard_carry(name)
 
 

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,4 +75,67 @@ def _unpacked(payload: bytes) -> Saved:
         header = json.loads(file["header"].tobytes())
     if not isinstance(header, dict):
         raise ValueError("no header")
+    wrong = [name for name, right in ENTRIES.items() if name in header and not right(header[name])]
+    if wrong:
+        raise ValueError(f"its {', '.join(wrong)}")
     return Saved(header, arrays)
+
+
+def missing(saved: Saved, finished: bool) -> list[str]:
+    """What a file of finished lanes, or of a tile under way, lacks or has in a wrong shape; a stranger's may lack anything.
+
+    Example:
+        >>> missing(Saved({"lanes": [["U", "I", 0, 0]], "name": "a"}, {"regret": np.array([[np.nan]])}), finished=True)
+        ['compile_seconds', 'run_seconds', 'regret']
+    """
+    names = ("lanes", "compile_seconds", "run_seconds", "name" if finished else "episodes")
+    found = [name for name in names if name not in saved.header]
+    if not finished or found[:1] == ["lanes"]:
+        return found
+    lanes = len(saved.header["lanes"])
+    found += [
+        name
+        for name, array in saved.arrays.items()
+        if array.shape[:1] != (lanes,) or array.dtype.kind not in "fiub"
+    ]
+    regret = saved.arrays.get("regret", np.array(np.nan))
+    whole = regret.dtype == np.float64 and bool(np.isfinite(regret).all())
+    return found if whole else [*found, "regret"]
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _seconds(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 2**63
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+
+
+def _lanes(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(
+            isinstance(lane, list)
+            and [type(each) for each in lane] == [str, str, int, int]
+            and min(lane[2:]) >= 0
+            for lane in value
+        )
+    )
+
+
+ENTRIES: dict[str, Callable[[Any], bool]] = {
+    "lanes": _lanes,
+    "name": lambda value: isinstance(value, str),
+    "bits": lambda value: isinstance(value, list) and all(map(_texts, value)),
+    "programs": _texts,
+    "generation": _whole,
+    "episodes": _whole,
+    "compile_seconds": _seconds,
+    "run_seconds": _seconds,
+}
+"""Entries of headers, and whether a value can be theirs."""

@@ -42,6 +42,7 @@ def drawing() -> Iterator[None]:
 
 
 SETTINGS = ("default_prng_impl", "random_seed_offset", "default_matmul_precision")
+"""Stricter rules of promotion are none: they refuse, or give the same."""
 
 
 def settings() -> dict[str, str]:

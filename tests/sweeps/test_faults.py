@@ -211,3 +211,29 @@ def test_an_error_of_on_chunk_ends_all_workers(tmp_path):
     with pytest.raises(ZeroDivisionError, match="of the user"):
         jb.sweep(**configuration(**SWEEP | {"num_episodes": 10**7, "on_chunk": fail}))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("worker-")]
+
+
+def test_the_state_of_other_runs_is_not_taken_for_a_tiles_own(tmp_path):
+    """Two whole files under each other's names, as a clumsy copy leaves them."""
+    folder = tmp_path / "run"
+    sweep = SWEEP | {"num_seeds": 32, "num_episodes": 200_000, "devices": 2}
+
+    class Enough(Exception):  # noqa: N818
+        pass
+
+    def stop(progress):
+        if len({path.name.split(".")[0] for path in folder.glob("carry-*")}) > 1:
+            raise Enough
+
+    saving = {"checkpoint": folder, "checkpoint_seconds": 0}
+    with pytest.raises(Enough):
+        jb.sweep(**configuration(**sweep | saving | {"on_chunk": stop}))
+    states = {path.name.split(".")[0]: path.read_bytes() for path in folder.glob("carry-*")}
+    for path in folder.glob("carry-*"):
+        path.unlink()
+    names = sorted(states)
+    for name, other in zip(names, [*names[1:], names[0]], strict=True):
+        (folder / f"{name}.0.jbk").write_bytes(states[other])
+    with pytest.warns(UserWarning, match="is not its own, or does not fit this engine"):
+        again = jb.sweep(**configuration(**sweep | {"checkpoint": folder}))
+    assert_same_bits(again, jb.sweep(**configuration(**sweep)))

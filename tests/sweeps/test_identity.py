@@ -28,7 +28,7 @@ def test_bits_name_what_last_digits_depend_on(monkeypatch):
     with use("gpu"):
         assert bits_of(jax.devices()[0])["padding"] == "H 5 10 20 40 64, k 1 4 8 15"
         assert bits_of(jax.devices()[0], pad=False)["padding"] == ""
-    with jax.default_matmul_precision("highest"):
+    with jax.default_matmul_precision("highest"), jax.numpy_rank_promotion("warn"):
         assert bits_of(jax.devices()[0]) == {**here, "default_matmul_precision": "highest"}
     monkeypatch.setenv("XLA_FLAGS", "--b --a")
     assert bits_of(jax.devices()[0]) == {**here, "flags": "--a --b"}

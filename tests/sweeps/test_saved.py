@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from jaxbandit.sweeps.saved import MAGIC, Saved, decode, encode
+from jaxbandit.sweeps.saved import ENTRIES, MAGIC, Saved, decode, encode, missing
 
 
 def saved(value, size=3):
@@ -90,3 +90,41 @@ HOSTILE = {
 def test_hostile_files_are_refused(name):
     with pytest.raises(ValueError, match="not written by a sweep"):
         decode(signed(HOSTILE[name]))
+
+
+LANES = [["U", "I", 0, 3]]
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_entries_that_no_sweep_writes_are_refused(name):
+    """A stranger can make the checksum right."""
+    for odd in (
+        None,
+        "\0",
+        -1,
+        True,
+        float("inf"),
+        [None],
+        [["U", "I", 0]],
+        [[1]],
+        {"a": 1},
+        10**30,
+    ):
+        if name == "name" and isinstance(odd, str):
+            continue
+        with pytest.raises(ValueError, match=rf"not written by a sweep \(its {name}\)"):
+            decode(encode(Saved({name: odd}, {})))
+
+
+def test_what_a_file_lacks_is_named():
+    header = {"lanes": LANES, "name": "a", "compile_seconds": 0.5, "run_seconds": 1}
+    right = {"regret": np.ones((1, 4)), "final_gap": np.ones(1)}
+    assert missing(Saved(header, right), finished=True) == []
+    assert missing(Saved(header | {"episodes": 3}, {"['state']": np.ones(7)}), finished=False) == []
+    assert missing(Saved(header, right), finished=False) == ["episodes"]
+    assert missing(Saved({}, right), finished=True)[0] == "lanes"
+    for name, array in {
+        "regret": np.full((1, 4), np.nan), "final_gap": np.ones(2), "more": np.array(["x"]),
+    }.items():  # fmt: skip
+        assert missing(Saved(header, right | {name: array}), finished=True) == [name]
+    assert missing(Saved(header, {}), finished=True) == ["regret"]

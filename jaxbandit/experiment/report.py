@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxbandit import checks
 from jaxbandit.files import write_atomically
+from jaxbandit.result_axes import RUNS, check_axes
 from jaxbandit.sweeps.merging import described
 from jaxbandit.tabular import write_table
 
@@ -35,9 +36,6 @@ th { background: #f2f2f2; }
 pre { overflow-x: auto; background: #f7f7f7; padding: 0.8rem; font-size: 0.82rem; }
 .note { color: #595959; font-size: 0.9rem; } details { margin: 0.5rem 0; }
 """.strip()
-
-CURVES = ("learner", "instance", "seed", "episode")
-"""The axes of a regret."""
 
 
 def make_report(
@@ -108,16 +106,16 @@ def _read(file: Path) -> Dataset:
     checks.printable("results", file.stem)
     dataset = load(file)
     curves = dataset.get("regret")
-    wrong = ["regret"] if curves is None else [n for n in CURVES if not dict(curves.sizes).get(n)]
-    named = {n: dataset.indexes.get(n) for n in ("learner", "instance", "episode")}
-    wrong += [n for n, index in named.items() if index is None or not index.is_unique]
-    texts = [n for n in ("learner", "instance") if n in dataset.coords]
-    wrong += [n for n in texts if dataset[n].dtype.kind not in "OUT"]
-    if wrong:
+    try:
+        if curves is None:
+            raise ValueError("no regret")
+        if missing := set(RUNS) - {"parameter", *curves.dims}:
+            raise ValueError(f"no {sorted(missing)[0]}")
+        check_axes(dataset)
+    except ValueError as error:
         raise ValueError(
-            f"results: {file} does not have what a sweep gives ({', '.join(dict.fromkeys(wrong))}); accepted: a .nc file "
-            "written by jaxbandit run"
-        )
+            f"results: {file} does not have what a sweep gives ({error}); accepted: a .nc file written by jaxbandit run"
+        ) from None
     for name in ("config", "versions"):
         described(dataset, name)
     return dataset

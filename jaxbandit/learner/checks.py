@@ -34,6 +34,8 @@ PHASED = {"phase_end": 1, "active_actions": 3}
 """Reports that results know, with their number of axes: [phase] and [phase, stage, level]."""
 TAKEN = (*RESERVED, *PHASED)
 """Names that no parameter has: it becomes a coordinate where it varies."""
+OF_SUMS = ("bandit", "one-bit")
+"""Kinds of feedback whose sums over episodes are all that a block form is told."""
 
 
 def check_contract(learner: Learner) -> Learner:
@@ -90,6 +92,9 @@ def check_contract(learner: Learner) -> Learner:
         if not isinstance(learner.blocks, BlockForm):
             refuse("blocks", learner.blocks, "a BlockForm, or None")
         _check_functions(learner.blocks, ("init", "next_block", "absorb"), refuse)
+        if learner.feedback not in OF_SUMS:
+            only = f"{' or '.join(OF_SUMS)} in block form, which hears sums alone"
+            refuse("feedback", learner.feedback, only)
         if learner.replaced:
             what = f"of other functions than its {' and '.join(learner.replaced)}"
             refuse("blocks", what, "None, or the block form of the new functions and of=None")

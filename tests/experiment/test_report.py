@@ -118,11 +118,17 @@ def test_text_that_is_no_table_stays_as_it_is():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda ds: ds.drop_vars("regret"), r"what a sweep gives \(regret\)"),
-        (lambda ds: ds.drop_vars("learner"), r"what a sweep gives \(learner\)"),
-        (lambda ds: ds.assign_coords(learner=[1, 2]), r"what a sweep gives \(learner\)"),
-        (lambda ds: ds.assign_coords(learner=["A", "A"]), r"what a sweep gives \(learner\)"),
-        (lambda ds: ds.isel(seed=slice(0, 0)), r"what a sweep gives \(seed\)"),
+        (lambda ds: ds.drop_vars("regret"), r"what a sweep gives \(no regret\)"),
+        (lambda ds: ds.drop_vars("learner"), r"what a sweep gives \(ds: learners without names"),
+        (
+            lambda ds: ds.assign_coords(learner=[1, 2]),
+            r"what a sweep gives \(ds: learner 1; accepted: names",
+        ),
+        (
+            lambda ds: ds.assign_coords(learner=["A", "A"]),
+            r"what a sweep gives \(ds: learner 'A' twice",
+        ),
+        (lambda ds: ds.isel(seed=slice(0, 0)), r"what a sweep gives \(ds: no seed"),
         (lambda ds: ds.assign_attrs(config="[]"), r"config: '\[\]'; accepted: what a sweep writes"),
         (lambda ds: ds.assign_attrs(config="[" * 10**5), r"config: .*accepted: what a sweep"),
         (lambda ds: ds.assign_attrs(versions=3), r"versions: '3'; accepted: what a sweep writes"),

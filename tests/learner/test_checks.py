@@ -52,6 +52,12 @@ def test_what_cannot_be_meant_is_refused(change, message):
         check_contract(SOUND._replace(**change))
 
 
+@pytest.mark.parametrize("feedback", ["segments:2", "trajectory", "semi-bandit"])
+def test_a_block_form_hears_sums_alone(feedback):
+    with pytest.raises(ValueError, match="accepted: bandit or one-bit in block form"):
+        check_contract(jb.make_learner("expref")._replace(feedback=feedback))
+
+
 def test_what_is_no_learner_is_refused():
     with pytest.raises(TypeError, match="learner: 'ucbvi'; accepted: a Learner"):
         check_contract("ucbvi")

@@ -20,8 +20,8 @@ def test_a_sound_learner_passes_and_the_notes_say_what_was_tried():
         assert what in tried
 
 
-def test_a_learner_that_counts_lanes_together_is_noticed():
-    """``lanes_last`` promises element-wise code; this one adds its neighbours up."""
+def over_lanes(update, name):
+    """A learner with code over lanes that always plays action 0."""
 
     def init(problem, params):
         return jnp.zeros((1,), jnp.float32)
@@ -29,10 +29,12 @@ def test_a_learner_that_counts_lanes_together_is_noticed():
     def act(state, key):
         return jnp.zeros((2, 2, *state.shape[1:]), jnp.int32)
 
-    def update(state, policy, feedback):
-        return state + jnp.sum(feedback.total)
+    return jb.Learner(init, act, update, lanes_last=True, name=name)
 
-    mixing = jb.Learner(init, act, update, lanes_last=True, name="mixing")
+
+def test_a_learner_that_counts_lanes_together_is_noticed():
+    """``lanes_last`` promises element-wise code; this one adds its neighbours up."""
+    mixing = over_lanes(lambda state, _, feedback: state + jnp.sum(feedback.total), "mixing")
     with pytest.raises(AssertionError, match=r"lanes = loop|no leak"):
         check_engine(Notes("mixing"), "episodes", mixing, mixing, MDP, **HOW)
 
@@ -40,15 +42,9 @@ def test_a_learner_that_counts_lanes_together_is_noticed():
 def test_a_learner_whose_numbers_depend_on_the_place_in_a_tile_is_noticed():
     """In the last places alone, where none of the few runs that are compared one by one stands."""
 
-    def init(problem, params):
-        return jnp.zeros((1,), jnp.float32)
-
-    def act(state, key):
-        return jnp.zeros((2, 2, *state.shape[1:]), jnp.int32)
-
     def update(state, policy, feedback):
         return state + (jnp.arange(state.shape[-1]) > 13).astype(jnp.float32)[None]
 
-    placed = jb.Learner(init, act, update, lanes_last=True, name="placed")
+    placed = over_lanes(update, "placed")
     with pytest.raises(AssertionError, match=r"all places of a tile: place 14 differs in"):
         check_engine(Notes("placed"), "episodes", placed, placed, MDP, **HOW)

@@ -197,6 +197,7 @@ def test_every_family_is_double_precision_under_x64(name):
     assert mdp.prob.dtype == mdp.reward.dtype == jnp.float64
     assert mdp.next_level.dtype == mdp.start.dtype == jnp.int32
     assert mdp.rank is None or mdp.rank.dtype == jnp.int32
+    jb.validate(mdp)
 
 
 PLANNERS = [jb.evaluate, jb.regret, jb.visitation, jb.policy_values]

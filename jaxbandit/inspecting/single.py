@@ -188,7 +188,10 @@ def _world(mdp: MDP) -> tuple[_PlainWorld, np.ndarray]:
         gap, kernel = np.asarray(planning.gaps(exact)), np.asarray(transition_kernel(exact))
         best = np.asarray(planning.optimal(exact)[1])
     single = (np.asarray(x, np.float32) for x in (np.cumsum(np.asarray(prob), -1), gap, kernel))
-    return _PlainWorld(mdp, *map(jnp.asarray, single)), best
+    tables = mdp._replace(
+        prob=np.asarray(mdp.prob, np.float32), reward=np.asarray(mdp.reward, np.float32)
+    )
+    return _PlainWorld(tables, *map(jnp.asarray, single)), best
 
 
 def _prepare(rules: Any, learner: Learner, mdp: MDP, best: Array, total: int) -> tuple[Any, Any]:

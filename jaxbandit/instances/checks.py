@@ -3,7 +3,9 @@ vmap."""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,12 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.checks import number, real_array, whole
+from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import carry
 from jaxbandit.types import Array
+from jaxbandit.xla.compat import drawing
 from jaxbandit.xla.threefry import single_key
 
 __all__ = [
     "distinct",
     "distributions",
+    "drawn",
     "float_dtype",
     "is_concrete",
     "magnitudes",
@@ -39,6 +45,22 @@ MOST_ENTRIES = 2**28
 def float_dtype() -> Any:
     """float32, or float64 under x64."""
     return jax.dtypes.canonicalize_dtype(np.float64)
+
+
+def drawn(constructor: Callable[..., MDP]) -> Callable[..., MDP]:
+    """A constructor from a key whose key gives the same MDP in every process: computed in 32 bits, and under x64 given
+    as the same numbers in 64."""
+
+    @functools.wraps(constructor)
+    def make(*args: Any, **parameters: Any) -> MDP:
+        with drawing():
+            mdp = constructor(*args, **parameters)
+        wide = float_dtype()
+        if mdp.prob.dtype == wide:
+            return mdp
+        return carry(mdp, mdp._replace(prob=mdp.prob.astype(wide), reward=mdp.reward.astype(wide)))
+
+    return make
 
 
 def is_concrete(*values: Any) -> bool:

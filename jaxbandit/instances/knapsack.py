@@ -21,7 +21,6 @@ from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, remember, short
 from jaxbandit.types import Array
-from jaxbandit.xla.compat import drawing
 
 REJECT, ACCEPT = 0, 1
 LARGEST_COST = 2**31 - 2
@@ -81,6 +80,7 @@ def knapsack(
     return _named(_item_mdp(*items, reward_scale, budget), items, reward_scale, budget)
 
 
+@checks.drawn
 def knapsack_random(
     key: Any, horizon: int, budget: int, num_outcomes: int = 4, largest_cost: int | None = None
 ) -> MDP:
@@ -111,8 +111,7 @@ def knapsack_random(
         if largest_cost is None
         else checks.whole("largest_cost", largest_cost, 0, LARGEST_COST)
     )
-    with drawing():
-        mdp = _drawn(key, shape, budget, top)
+    mdp = _drawn(key, shape, budget, top)
     if not checks.is_concrete(mdp.prob):
         return mdp
     return remember(mdp, Labels(actions=(("reject", "accept"),) * shape[0], level=LEVEL))

@@ -49,6 +49,7 @@ def posted_pricing(
     )
 
 
+@checks.drawn
 def posted_pricing_random(key: Any, horizon: int, capacity: int, num_values: int) -> MDP:
     """Valuations uniform on [0, 1], their probabilities uniform on the simplex (as I2 of the
     prophets).

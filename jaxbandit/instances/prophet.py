@@ -75,6 +75,7 @@ def prophet_uniform(horizon: int, capacity: int, num_values: int) -> MDP:
     return prophet(values, np.full(shape, 1 / shape[1]), capacity)
 
 
+@checks.drawn
 def prophet_random(key: Any, horizon: int, capacity: int, num_values: int) -> MDP:
     """I2 of the experiments: A values per stage uniform on [0, 1], probabilities uniform on the
     simplex.

@@ -16,12 +16,12 @@ import jax.numpy as jnp
 from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
-from jaxbandit.xla.compat import drawing
 
 PROBABILITIES, REWARDS, LEVELS = 0, 1, 2
 """Roles of the keys folded in."""
 
 
+@checks.drawn
 def random_general(
     key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3
 ) -> MDP:
@@ -41,11 +41,10 @@ def random_general(
         >>> mdp.prob.shape, int(mdp.start), mdp.rank is None
         ((4, 4, 2, 3), 1, True)
     """
-    shape = _shape(horizon, width, num_actions, num_outcomes)
-    with drawing():
-        return _general(checks.single_key(key), shape)
+    return _general(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
 
 
+@checks.drawn
 def random_ordered(
     key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3
 ) -> MDP:
@@ -67,9 +66,7 @@ def random_ordered(
         >>> int(mdp.start), jb.validate(mdp) is mdp
         (3, True)
     """
-    shape = _shape(horizon, width, num_actions, num_outcomes)
-    with drawing():
-        return _ordered(checks.single_key(key), shape)
+    return _ordered(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
 
 
 def _shape(

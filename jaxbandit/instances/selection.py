@@ -15,7 +15,6 @@ from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, Words, remember, value_names
 from jaxbandit.types import Array
-from jaxbandit.xla.compat import drawing
 
 VALUES, PROBABILITIES = 0, 1
 """Roles of the keys folded in by `random_support`."""
@@ -62,8 +61,7 @@ def random_support(key: Any, horizon: Any, num_values: Any) -> Support:
     key = checks.single_key(key)
     shape = (checks.whole("horizon", horizon), checks.whole("num_values", num_values, at_least=2))
     checks.table(("horizon", shape[0]), ("num_values", shape[1]), ("num_values", shape[1]))
-    with drawing():
-        return _drawn(key, shape)
+    return _drawn(key, shape)
 
 
 @partial(jax.jit, static_argnames="shape")

@@ -62,6 +62,7 @@ def jaxbandit_runs(
     mdps = jax.tree.map(lambda x: jnp.asarray(x)[None], instance(size))
     keys = jax.random.split(jax.random.key(0), (1, lanes))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    whole = num_episodes if engine == "episodes" else None  # a tile to its end, as in sweeps
     runner = make_runner(
         engine,
         made,
@@ -69,6 +70,7 @@ def jaxbandit_runs(
         keys,
         num_episodes,
         np.array([num_episodes]),
+        chunk_size=whole,
         workers=workers or cores or 1,
     )
     first = runner.start()

@@ -32,7 +32,7 @@ from jaxbandit.plotting.panel import caption, count, draw_panel, shown_names
 from jaxbandit.plotting.parameter import plot_parameter
 from jaxbandit.result_axes import whole
 from jaxbandit.stats.intervals import method_of_all
-from jaxbandit.stats.replication import curve_names, families
+from jaxbandit.stats.replication import curve_names, families, one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,8 +86,7 @@ def plot_regret(
     known(plot_regret, look)
     ds = whole(ds)
     groups = families(ds)
-    if instance in groups and family is None:
-        instance, family = None, instance
+    instance, family = one_of(groups, instance, family)
     if instance is None and family is None and len(groups) > 1 and ax is None:
         return plot_panels(ds, learners=learners, title=title, **look)
     ax = new_figure(size)[1][0] if ax is None else ax

@@ -32,7 +32,7 @@ from jaxbandit.result_axes import whole
 from jaxbandit.stats.decisions import Comparison, final_values
 from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.profiles import Profiles
-from jaxbandit.stats.replication import curve_names, families, regret_band
+from jaxbandit.stats.replication import curve_names, families, one_of, regret_band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,8 +87,7 @@ def plot_final(
     accept("x_scale", x_scale, ("linear", "log"))
     ds = whole(ds, "regret")
     groups = families(ds)
-    if instance in groups and family is None:
-        instance, family = None, instance
+    instance, family = one_of(groups, instance, family)
     last = ds.isel(episode=[-1])
     drawn: dict[str, tuple[np.ndarray, Band]] = {}
     members = [instance] if instance is not None else None

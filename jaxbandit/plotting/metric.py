@@ -24,7 +24,7 @@ from jaxbandit.plotting.figures import (
 from jaxbandit.plotting.panel import caption
 from jaxbandit.result_axes import whole
 from jaxbandit.stats.intervals import Band, band
-from jaxbandit.stats.replication import curve_names, families, replicate_kind, replicates
+from jaxbandit.stats.replication import curve_names, families, one_of, replicate_kind, replicates
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,8 +78,7 @@ def plot_metric(
     accept("name", name, metric_names(ds))
     accept("scale", scale, ("linear", "log"))
     groups = families(ds)
-    if instance in groups and family is None:
-        instance, family = None, instance
+    instance, family = one_of(groups, instance, family)
     flat = ds.assign({name: _along_episodes(ds, name, at or {})})
     log = scale == "log"
     bands: dict[str, Band] = {}

@@ -28,6 +28,7 @@ from jaxbandit.stats.replication import (
     band_of_regrets,
     curve_names,
     families,
+    one_of,
     parameter_names,
     parameter_values,
     replicate_kind,
@@ -94,8 +95,7 @@ def plot_parameter(
     accept("parameter", parameter, varied)
     accept("y_scale", y_scale, ("linear", "log"))
     groups = families(ds)
-    if instance in groups and family is None:
-        instance, family = None, instance
+    instance, family = one_of(groups, instance, family)
     of = replicate_kind(ds, instance, family)
     lines = {
         label: (np.array(list(runs)), _band(label, list(runs.values()), kind, level, key, of))

@@ -9,7 +9,7 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -81,6 +81,20 @@ def replicates(
 def replicate_kind(ds: Dataset, instance: str | None = None, family: str | None = None) -> str:
     """What the rows of `replicates` are: "seeds" or "instances"."""
     return "instances" if len(_instances(ds, instance, family)) > 1 else "seeds"
+
+
+def one_of(
+    groups: Mapping[str, list[str]], instance: str | None, family: str | None
+) -> tuple[str | None, str | None]:
+    """Instance and family, where the name of a family may be given for an instance.
+
+    Example:
+        >>> one_of({"I2": ["I2/0", "I2/1"]}, "I2", None)
+        (None, 'I2')
+    """
+    if isinstance(instance, str) and instance in groups and family is None:
+        return None, instance
+    return instance, family
 
 
 def _instances(ds: Dataset, instance: str | None, family: str | None) -> list[str]:

@@ -7,6 +7,7 @@ import xarray as xr
 from jaxbandit.stats.replication import (
     curve_names,
     families,
+    one_of,
     parameter_names,
     parameter_values,
     regret_band,
@@ -147,3 +148,10 @@ def test_errors_name_what_is_accepted(ds, grid):
     ]:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_what_is_no_name_is_no_family():
+    groups = {"I2": ["I2/0", "I2/1"]}
+    assert one_of(groups, "I2", None) == (None, "I2")
+    for instance, family in (([], None), ("I2", "I2"), ("I2/0", None), (None, None)):
+        assert one_of(groups, instance, family) == (instance, family)

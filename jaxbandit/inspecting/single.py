@@ -284,13 +284,14 @@ def _play(world: _PlainWorld, policy: Array, draws: Array) -> Trajectory:
 
     def step(level, x):
         i, row, draw = x
-        action = row[level]
         if row.ndim == 2:
             action = _pick(jnp.cumsum(row[level]), draw[0])
+        else:
+            action = row[level].astype(jnp.int32)  # of any integer type
         place = (i, level, action)
         outcome = _pick(world.passed[place], draw[1])
         following = mdp.next_level[place][outcome]
-        return following, (level, action.astype(jnp.int32), mdp.reward[place][outcome], following)
+        return following, (level, action, mdp.reward[place][outcome], following)
 
     stages = jnp.arange(mdp.horizon, dtype=jnp.int32)
     _, steps = jax.lax.scan(step, jnp.asarray(mdp.start, jnp.int32), (stages, policy, draws))

@@ -142,8 +142,10 @@ def in_32_bits(numbers: Any) -> Any:
     """
     if getattr(numbers, "dtype", None) not in (np.int64, np.uint64):
         return numbers
+    if not isinstance(numbers, jax.core.Tracer):
+        return np.clip(np.asarray(numbers), -1, 2**31 - 1).astype(np.int32)
     with x64():  # also where engines compute in 32 bits
-        return jnp.clip(jnp.asarray(numbers).astype(jnp.int64), -1, 2**31 - 1).astype(jnp.int32)
+        return jnp.clip(numbers.astype(jnp.int64), -1, 2**31 - 1).astype(jnp.int32)
 
 
 def is_policy(policy: Array, num_actions: int) -> jax.Array:

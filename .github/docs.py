@@ -11,10 +11,11 @@ import shutil
 import sys
 from pathlib import Path
 
-import jaxbandit
 import markdown2
 import pdoc
 from nbconvert import HTMLExporter
+
+import jaxbandit
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -23,7 +24,21 @@ PAGES = [
 ]  # fmt: skip
 MODULES = [
     f"jaxbandit.{name}"
-    for name in "feedback instances learner learners metrics planning plotting record results stats studies testing theory".split()
+    for name in [
+        "feedback",
+        "instances",
+        "learner",
+        "learners",
+        "metrics",
+        "planning",
+        "plotting",
+        "record",
+        "results",
+        "stats",
+        "studies",
+        "testing",
+        "theory",
+    ]
 ]
 STYLE = """
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif; color: #222 }

@@ -257,4 +257,6 @@ def prepare(
     check_reports(groups)
     workers = most_workers(groups, settings, options.max_lanes, options.max_bytes)
     settings = dataclasses.replace(settings, workers=workers)
-    return Job(grids, mdps, seeds, count, settings, groups)
+    return Job(
+        grids=grids, mdps=mdps, seeds=seeds, num_seeds=count, settings=settings, groups=groups
+    )

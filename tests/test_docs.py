@@ -1,7 +1,7 @@
 """Documentation: every public name has some, every example runs, and so does everything that the
-README shows.
+READMEs show.
 
-How the README's shell blocks are tested, command by command:
+How shell blocks are tested, command by command:
     jaxbandit run NAME ...   with --dry-run (a file of a user's own is the template in
                              `jaxbandit.experiment.contract`, or what `jaxbandit new` writes)
     jaxbandit plot|report X  on a tiny result in place of X
@@ -34,7 +34,14 @@ from jaxbandit.experiment import contract as base
 from jaxbandit.experiment.templates import write_template
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in (
+        "README.md", "jaxbandit/README.md", "experiments/README.md", "experiments/bench/README.md",
+        "notebooks/README.md", "tests/README.md", ".github/CONTRIBUTING.md",
+    )
+}  # fmt: skip
+README, PACKAGE = DOCS["README.md"], DOCS["jaxbandit/README.md"]
 MOST_EPISODES = 1000
 MODULES = sorted(
     module.name
@@ -45,15 +52,19 @@ KNOWN_PROGRAMS = {"cd", "git", "python", "python3", "pip", "pytest", "ruff", "my
 
 
 def blocks(*languages):
-    return re.findall(
-        rf"^```(?:{'|'.join(languages)})\n(.*?)^```", README, re.DOTALL | re.MULTILINE
-    )
+    """(file, block) of all documents."""
+    fence = rf"^```(?:{'|'.join(languages)})\n(.*?)^```"
+    return [
+        (name, block)
+        for name, text in DOCS.items()
+        for block in re.findall(fence, text, re.DOTALL | re.MULTILINE)
+    ]
 
 
 def commands():
-    """Every command of the README's shell blocks, as words."""
+    """Every command of the shell blocks, as words."""
     found = []
-    for block in blocks("sh", "bash", "shell", "console"):
+    for _, block in blocks("sh", "bash", "shell", "console"):
         for line in block.replace("\\\n", " ").splitlines():
             for part in re.split(r"&&|;|\|", line.removeprefix("$ ")):
                 words = shlex.split(part, comments=True)
@@ -119,7 +130,7 @@ def tiny_results(tmp_path_factory):
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_commands_of_the_readme(words, tiny_results, tmp_path, monkeypatch, capsys, registries):
+def test_commands_of_the_documents(words, tiny_results, tmp_path, monkeypatch, capsys, registries):
     monkeypatch.chdir(tmp_path)
     program, *rest = words
     if program == "pip" or rest[:3] == ["-m", "pip", "install"]:
@@ -156,60 +167,88 @@ def run_command(words, tiny_results, folder):
     return main(words)
 
 
-def line_of(code):
-    return f"line {README[: README.index(code)].count(chr(10)) + 1}"
+def place_of(where):
+    name, code = where
+    return f"{name}:{DOCS[name][: DOCS[name].index(code)].count(chr(10)) + 1}"
 
 
-@pytest.mark.parametrize("code", blocks("python", "py"), ids=line_of)
-def test_python_of_the_readme(code, tmp_path, monkeypatch, registries):
+@pytest.mark.parametrize("where", blocks("python", "py"), ids=place_of)
+def test_python_of_the_documents(where, tmp_path, monkeypatch, registries):
     monkeypatch.chdir(tmp_path)
 
     def smaller(match):
         return f"{match[1]}{min(int(float(match[2])), MOST_EPISODES)}"
 
-    small = re.sub(r"(num_episodes=)([\d_]+(?:e\d+)?)", smaller, code)
+    small = re.sub(r"(num_episodes=)([\d_]+(?:e\d+)?)", smaller, where[1])
     with promotion_as_users_have_it():
-        exec(compile(small, "README.md", "exec"), {"__name__": "readme"})
+        exec(compile(small, place_of(where), "exec"), {"__name__": "readme"})
 
 
-def test_experiments_and_files_named_in_the_readme_exist():
-    rows = re.search(r"^\| experiment \|.*?\n\n", README, re.DOTALL | re.MULTILINE)
-    named = re.findall(r"^\| `([\w-]+)` \|", rows[0], re.MULTILINE) if rows else []
-    missing = [name for name in named if name not in catalogue()]
-    files = re.findall(r"`((?:jaxbandit|experiments|notebooks|tests)/[\w./]+)`", README)
-    files += re.findall(r"\]\(((?!http|#)[^)]+)\)", README)
-    missing += [name for name in files if not (ROOT / name).exists()]
+def anchors(text):
+    heads = re.findall(r"^##* (.*)", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("name", DOCS)
+def test_links_and_named_files_exist(name):
+    text, folder = DOCS[name], (ROOT / name).parent
+    missing = [
+        file
+        for file in re.findall(r"`((?:jaxbandit|experiments|notebooks|tests)/[\w./]+)`", text)
+        if not (ROOT / file).exists()
+    ]
+    for link in re.findall(r"\]\(((?!http)[^)]+)\)", text):
+        file, _, anchor = link.partition("#")
+        target = (folder / file).resolve() if file else ROOT / name
+        if not target.exists() or (
+            anchor and anchor not in anchors(target.read_text(encoding="utf-8"))
+        ):
+            missing.append(link)
     assert not missing
 
 
-def test_links_within_the_readme_lead_somewhere():
-    heads = re.findall(r"^##+ (.*)", README, re.MULTILINE)
-    places = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
-    assert set(re.findall(r"\]\(#([^)]+)\)", README)) <= places
+def test_experiments_of_the_documents_are_those_of_the_code():
+    rows = re.search(r"^\| experiment \|.*?\n\n", DOCS["experiments/README.md"], re.DOTALL | re.M)
+    named = re.findall(r"^\| `([\w-]+)` \|", rows[0], re.MULTILINE)
+    assert sorted(named) == sorted(catalogue())
 
 
-def test_every_section_is_in_the_table_at_the_top():
-    top, _, rest = README.partition("\n## ")
-    heads = re.findall(r"^## (.*)", f"## {rest}", re.MULTILINE)
-    linked = set(re.findall(r"\(#([^)]+)\)", top))
-    places = [re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads]
-    assert [place for place in places if place not in linked] == ["changelog"]
+def test_the_readme_is_a_front_door():
+    lines = README.splitlines()
+    assert len(lines) <= 250
+    assert len(README.encode()) <= 15_000
+    inside, wide = False, []
+    for line in lines:
+        inside ^= line.startswith("```")
+        if not inside and not line.startswith("|") and len(line) > 140:
+            wide.append(line)
+    assert not wide
 
 
-def test_the_walk_of_the_readme_is_that_of_the_code():
-    steps = re.findall(r"^\| `([\w/]+\.py)` \| `(\w+)` \|", README, re.MULTILINE)
-    assert len(steps) > 20
+def test_the_catalogue_of_the_readme_is_complete():
+    for registry in (jb.LEARNERS, jb.INSTANCES):
+        missing = [name for name in registry.names() if f"`{name}`" not in README]
+        assert not missing
+
+
+def test_public_names_are_listed_by_topic():
+    assert [name for name in jaxbandit.__all__ if f"`{name}`" not in PACKAGE] == []
+
+
+def test_the_walks_are_those_of_the_code():
+    steps = re.findall(r"^\| `([\w/]+\.py)` \| `(\w+)` \|", PACKAGE, re.MULTILINE)
+    assert len(steps) > 15
     for file, function in steps:
         source = (ROOT / "jaxbandit" / file).read_text(encoding="utf-8")
         assert f"def {function}(" in source, (file, function)
 
 
-def test_the_picture_of_the_readme_has_every_room():
-    picture = README[README.index("    jaxbandit/\n") : README.index("    notebooks/  tests/")]
-    rooms = {
+def test_the_picture_of_the_package_is_complete():
+    picture = PACKAGE[PACKAGE.index("    jaxbandit/\n") : PACKAGE.index("    notebooks/  tests/")]
+    parts = {
         path.stem if path.suffix else f"{path.name}/"
         for path in (ROOT / "jaxbandit").iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     }
     words = set(re.findall(r"[\w]+/?", picture))
-    assert sorted(rooms - words - {"__init__"}) == []
+    assert sorted(parts - words - {"__init__"}) == []

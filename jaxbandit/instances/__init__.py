@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from jaxbandit.instances.bandit import bandit, bandit_random
 from jaxbandit.instances.knapsack import knapsack, knapsack_random
 from jaxbandit.instances.lower_bounds import hard_general, hard_ordered
 from jaxbandit.instances.posted_pricing import posted_pricing, posted_pricing_random
@@ -31,6 +32,8 @@ _FAMILIES: dict[str, Callable[..., MDP]] = {
     "knapsack-random": knapsack_random,
     "hard-general": hard_general,
     "hard-ordered": hard_ordered,
+    "bandit": bandit,
+    "bandit-random": bandit_random,
     "random-general": random_general,
     "random-ordered": random_ordered,
 }
@@ -43,7 +46,7 @@ def make_instance(name: str, **parameters: Any) -> MDP:
 
     From your arrays: "prophet", "posted-pricing", "knapsack". The paper's I1: "prophet-uniform".
     Drawn at random: "prophet-random" (the paper's I2), "posted-pricing-random", "knapsack-random",
-    "random-general", "random-ordered". Lower bounds: "hard-general", "hard-ordered".
+    "random-general", "random-ordered". K arms: "bandit", "bandit-random". Lower bounds: "hard-general", "hard-ordered".
 
     Example:
         >>> import jaxbandit as jb

@@ -14,6 +14,7 @@ They need nothing but the sums of their blocks, so the block engine runs them to
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -21,10 +22,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import number, whole
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learners.bandits import require_bandit, upper_bound
 from jaxbandit.learners.from_blocks import from_blocks
+from jaxbandit.specs import Optional, Real, Whole, check_all, takes
 from jaxbandit.types import Array
 
 
@@ -63,6 +64,7 @@ class Epochs(NamedTuple):
     """int []: T + 1, more episodes than there are."""
 
 
+@takes(plays=Optional(Whole(1)))
 def explore_then_commit(plays: int | None = None) -> Learner:
     """Explore-then-commit for K-armed bandits: every arm m times, then the best of them.
 
@@ -73,11 +75,12 @@ def explore_then_commit(plays: int | None = None) -> Learner:
         >>> explore_then_commit(100)
         Learner('explore-then-commit', bandit, plays 100)
     """
-    value = np.nan if plays is None else float(whole("plays", plays))
     form = BlockForm(init, next_arms, absorb_arms, constants=commit_schedule)
-    return from_blocks(form, name="explore-then-commit", params={"plays": np.float64(value)}, check=check_plays)
+    params = {"plays": np.float64(np.nan if plays is None else plays)}
+    return from_blocks(form, name="explore-then-commit", params=params, check=check_plays)
 
 
+@takes(plays_scale=Real(0, above=True))
 def elimination(plays_scale: float = 1.0) -> Learner:
     """Elimination in phases for K-armed bandits (UCB-Improved of Auer and Ortner 2010).
 
@@ -88,11 +91,13 @@ def elimination(plays_scale: float = 1.0) -> Learner:
         >>> elimination()
         Learner('elimination', bandit, plays_scale 1)
     """
-    value = number("plays_scale", plays_scale, low=0, above=True)
     form = BlockForm(init, next_arms, absorb_arms, constants=elimination_schedule)
-    return from_blocks(form, name="elimination", params={"plays_scale": np.float64(value)}, check=check_above_zero)
+    check = partial(check_all, elimination.specs)  # type: ignore[attr-defined]
+    params = {"plays_scale": np.float64(plays_scale)}
+    return from_blocks(form, name="elimination", params=params, check=check)
 
 
+@takes(growth=Real(0, above=True), bonus_scale=Real(0, above=True))
 def kl_ucb_epochs(growth: float = 0.2, bonus_scale: float = 1.0) -> Learner:
     """KL-UCB in epochs for K-armed bandits: a chosen arm with n plays is played ceil(g n) times more.
 
@@ -104,23 +109,16 @@ def kl_ucb_epochs(growth: float = 0.2, bonus_scale: float = 1.0) -> Learner:
         >>> kl_ucb_epochs()
         Learner('kl-ucb-epochs', bandit, growth 0.2, bonus_scale 1)
     """
-    values = {"growth": growth, "bonus_scale": bonus_scale}
-    check_above_zero(values)
     form = BlockForm(init, next_epoch, absorb_epoch, constants=epoch_constants)
-    params = {name: np.float64(value) for name, value in values.items()}
-    return from_blocks(form, name="kl-ucb-epochs", params=params, check=check_above_zero)
-
-
-def check_above_zero(params: Any) -> None:
-    """Refuses what is not above 0."""
-    for name, value in params.items():
-        number(name, value, low=0, above=True)
+    check = partial(check_all, kl_ucb_epochs.specs)  # type: ignore[attr-defined]
+    params = {"growth": np.float64(growth), "bonus_scale": np.float64(bonus_scale)}
+    return from_blocks(form, name="kl-ucb-epochs", params=params, check=check)
 
 
 def check_plays(params: Any) -> None:
     """Refuses numbers of plays that are none; nan stands for the default."""
     if not np.isnan(params["plays"]):
-        whole("plays", params["plays"])
+        Whole(1).check("plays", params["plays"])
 
 
 def commit_schedule(problem: Problem, params: Any) -> Schedule:
@@ -181,7 +179,7 @@ def next_arms(state: Sums, constants: Schedule) -> Blocks:
 def absorb_arms(state: Sums, episodes: Array, totals: Array, constants: Schedule) -> Sums:
     """Adds the sums and leaves out the arms that are too far below the best."""
     state = _added(state, episodes, totals)
-    mean = state.total / jnp.maximum(state.plays, 1)
+    mean = _means(state)
     largest = jnp.max(jnp.where(state.active, mean, -jnp.inf))
     width = constants.width[jnp.minimum(state.phase, constants.width.size - 1)]
     return state._replace(active=state.active & (mean + width >= largest - width), phase=state.phase + 1)
@@ -193,9 +191,10 @@ def next_epoch(state: Sums, constants: Epochs) -> Blocks:
     n = jnp.maximum(state.plays, 1).astype(real)
     log_t = jnp.log(jnp.maximum(jnp.sum(state.plays), 1).astype(real))
     index = upper_bound(state.total / n, constants.scale * log_t / n)
-    arm = jnp.argmax(jnp.where(state.plays == 0, jnp.inf, index))
-    here = jnp.arange(state.plays.size) == arm
-    plays = jnp.clip(jnp.ceil(constants.growth * state.plays), 1, constants.forever.astype(real))
+    arm = jnp.argmax(jnp.where(state.plays == 0, jnp.inf, index)).astype(jnp.int32)
+    here = jnp.arange(state.plays.size, dtype=jnp.int32) == arm
+    plays = jnp.ceil(constants.growth * state.plays.astype(real))
+    plays = jnp.clip(plays, 1, constants.forever.astype(real))
     return _arms(jnp.where(here, plays, 0).astype(state.plays.dtype), real)
 
 
@@ -206,8 +205,12 @@ def absorb_epoch(state: Sums, episodes: Array, totals: Array, constants: Epochs)
 
 
 def _largest_mean(state: Sums) -> Array:
-    mean = state.total / jnp.maximum(state.plays, 1)
-    return jnp.argmax(jnp.where(state.active & (state.plays > 0), mean, -jnp.inf))
+    seen = state.active & (state.plays > 0)
+    return jnp.argmax(jnp.where(seen, _means(state), -jnp.inf)).astype(jnp.int32)
+
+
+def _means(state: Sums) -> Array:
+    return state.total / jnp.maximum(state.plays, 1).astype(state.total.dtype)
 
 
 def _added(state: Sums, episodes: Array, totals: Array) -> Sums:

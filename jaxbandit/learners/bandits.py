@@ -23,7 +23,7 @@ the arms matters to a greedy learner in the first case only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import chex
@@ -31,13 +31,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import choice, number
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.parameters import scales
+from jaxbandit.specs import Choice, Flag, Probability, Real, check_all, takes
 from jaxbandit.types import Array
 
-TIES = ("first", "random")
+TIES = Choice("first", "random")
 NEWTON_STEPS = 8
 """Of the index of kl-ucb: 6 exhaust float32, whatever the mean and the bound; 8 exhaust float64 (see the tests)."""
 
@@ -63,6 +62,7 @@ class ArmConstants(NamedTuple):
     """float32 []: T / K for moss, d for kl-ucb, else 0."""
 
 
+@takes(bonus_scale=Real(0), ties=TIES)
 def ucb1(bonus_scale: float = 1.0, ties: str = "first") -> Learner:
     """UCB1 for K-armed bandits: the arm of the largest m + c sqrt(2 ln t / n).
 
@@ -79,9 +79,10 @@ def ucb1(bonus_scale: float = 1.0, ties: str = "first") -> Learner:
         >>> bool((ds["regret"] >= 0).all())
         True
     """
-    return _index_policy("ucb1", ties, bonus_scale=bonus_scale)
+    return _index_policy(ucb1, "ucb1", ties, bonus_scale=bonus_scale)
 
 
+@takes(bonus_scale=Real(0), ties=TIES)
 def moss(bonus_scale: float = 1.0, ties: str = "first") -> Learner:
     """MOSS for K-armed bandits: the arm of the largest m + c sqrt(max(0, ln(T / (K n))) / n).
 
@@ -95,9 +96,10 @@ def moss(bonus_scale: float = 1.0, ties: str = "first") -> Learner:
         >>> moss()
         Learner('moss', bandit, bonus_scale 1)
     """
-    return _index_policy("moss", ties, bonus_scale=bonus_scale)
+    return _index_policy(moss, "moss", ties, bonus_scale=bonus_scale)
 
 
+@takes(bonus_scale=Real(0), loglog_scale=Real(0), ties=TIES)
 def kl_ucb(bonus_scale: float = 1.0, loglog_scale: float = 0.0, ties: str = "first") -> Learner:
     """KL-UCB for K-armed bandits: the largest q with n kl(m, q) <= c ln t + d ln ln t.
 
@@ -112,9 +114,12 @@ def kl_ucb(bonus_scale: float = 1.0, loglog_scale: float = 0.0, ties: str = "fir
         >>> kl_ucb()
         Learner('kl-ucb', bandit, bonus_scale 1, loglog_scale 0)
     """
-    return _index_policy("kl-ucb", ties, bonus_scale=bonus_scale, loglog_scale=loglog_scale)
+    return _index_policy(
+        kl_ucb, "kl-ucb", ties, bonus_scale=bonus_scale, loglog_scale=loglog_scale
+    )
 
 
+@takes(ties=TIES)
 def imed(ties: str = "first") -> Learner:
     """IMED for K-armed bandits: the arm of the smallest n kl(m, best m) + ln n.
 
@@ -127,9 +132,10 @@ def imed(ties: str = "first") -> Learner:
         >>> imed()
         Learner('imed', bandit)
     """
-    return _index_policy("imed", ties)
+    return _index_policy(imed, "imed", ties)
 
 
+@takes(epsilon=Real(0), decay=Flag, ties=TIES)
 def epsilon_greedy(epsilon: float = 0.1, decay: bool = False, ties: str = "first") -> Learner:
     """Epsilon-greedy for K-armed bandits: a uniformly drawn arm with probability eps, else the best mean.
 
@@ -142,13 +148,20 @@ def epsilon_greedy(epsilon: float = 0.1, decay: bool = False, ties: str = "first
         >>> epsilon_greedy(0.05)
         Learner('epsilon-greedy', bandit, epsilon 0.05)
     """
-    choice("decay", decay, (False, True))
-    high = np.inf if decay else 1.0
-    params = {"epsilon": np.float32(number("epsilon", epsilon, low=0, high=high))}
-    functions = _epsilon_greedy(decay, choice("ties", ties, TIES))
-    return Learner(*functions[:3], params=params, name="epsilon-greedy", constants=functions[3], check=functions[4])
+    specs = {"epsilon": Real(0) if decay else Probability()}
+    act, constants = _epsilon_greedy(decay, ties)
+    return Learner(
+        no_arms,
+        act,
+        add_reward,
+        params={"epsilon": np.float32(specs["epsilon"].check("epsilon", epsilon))},
+        name="epsilon-greedy",
+        constants=constants,
+        check=partial(check_all, specs),
+    )
 
 
+@takes(rate_scale=Real(0, above=True))
 def exp3(rate_scale: float = 1.0) -> Learner:
     """Exp3 for K-armed bandits: arm a with probability proportional to exp(-eta L_a).
 
@@ -164,7 +177,13 @@ def exp3(rate_scale: float = 1.0) -> Learner:
         Learner('exp3', bandit, rate_scale 1)
     """
     return Learner(
-        exp3_init, exp3_act, exp3_update, name="exp3", constants=exp3_constants, **scales(above=True, rate_scale=rate_scale)
+        exp3_init,
+        exp3_act,
+        exp3_update,
+        params={"rate_scale": np.float32(rate_scale)},
+        name="exp3",
+        constants=exp3_constants,
+        check=partial(check_all, exp3.specs),  # type: ignore[attr-defined]
     )
 
 
@@ -225,7 +244,7 @@ def best_arm(index: Array, key: Array | None = None) -> Array:
     """
     if key is not None:
         equal = (index == jnp.max(index)).astype(jnp.int32)
-        wanted = jnp.floor(jax.random.uniform(key) * jnp.sum(equal)).astype(jnp.int32)
+        wanted = (jax.random.uniform(key) * jnp.sum(equal).astype(jnp.float32)).astype(jnp.int32)
         return jnp.argmax(jnp.cumsum(equal) > wanted).astype(jnp.int32)
     # Written out: with lanes in the last axis this is a chain of selects, and a reduction is a loop over single lanes.
     best, arm = index[0], jnp.int32(0)
@@ -325,9 +344,13 @@ INDEX: dict[str, Callable[[Arms, ArmConstants], Array]] = {
 }  # fmt: skip
 
 
-def _index_policy(name: str, ties: str, **values: float) -> Learner:
-    act, constants = _functions(name, choice("ties", ties, TIES))
-    return Learner(no_arms, act, add_reward, name=name, constants=constants, **scales(**values))
+def _index_policy(constructor: Any, name: str, ties: str, **values: float) -> Learner:
+    act, constants = _functions(name, ties)
+    params = {key: np.float32(value) for key, value in values.items()}
+    check = partial(check_all, constructor.specs)
+    return Learner(
+        no_arms, act, add_reward, params=params, name=name, constants=constants, check=check
+    )
 
 
 @cache
@@ -354,8 +377,8 @@ def _functions(name: str, ties: str) -> tuple[Any, Any]:
 
 
 @cache
-def _epsilon_greedy(decay: bool, ties: str) -> tuple[Any, ...]:
-    """init, act, update, constants and check; the same objects for the same arguments."""
+def _epsilon_greedy(decay: bool, ties: str) -> tuple[Any, Any]:
+    """act and constants; the same objects for the same arguments."""
 
     def act(state: Arms, key: Array, constants: Array) -> Array:
         """A drawn arm, or the one of the best mean; arms that were never played come first."""
@@ -365,7 +388,7 @@ def _epsilon_greedy(decay: bool, ties: str) -> tuple[Any, ...]:
         drawn = jax.random.randint(draw, (), 0, state.plays.size)
         share = constants
         if decay:
-            share = share * state.plays.size / jnp.maximum(state.episodes, 1)
+            share = share * state.plays.size / jnp.maximum(state.episodes, 1).astype(jnp.float32)
         return play(jnp.where(jax.random.uniform(coin) < share, drawn, greedy))
 
     def constants(problem: Problem, params: Any) -> np.float32:
@@ -373,12 +396,7 @@ def _epsilon_greedy(decay: bool, ties: str) -> tuple[Any, ...]:
         require_bandit("epsilon-greedy", problem)
         return np.float32(params["epsilon"])
 
-    def check(params: Any) -> None:
-        """Refuses shares that are none."""
-        for value in np.ravel(np.asarray(params["epsilon"])).tolist():
-            number("epsilon", value, low=0, high=np.inf if decay else 1.0)
-
-    return no_arms, act, add_reward, constants, check
+    return act, constants
 
 
 def exp3_constants(problem: Problem, params: Any) -> np.float32:

@@ -18,6 +18,7 @@ Ties have probability 0, up to float32; they go to the first arm.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -25,10 +26,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import number, whole
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.bandits import best_arm, play, require_bandit
+from jaxbandit.specs import Real, Whole, check_all, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.threefry import key_words, threefry, unit_float32
 
@@ -55,6 +56,7 @@ class Prior(NamedTuple):
     """int32 []."""
 
 
+@takes(alpha=Real(0, above=True), beta=Real(0, above=True), warmup=Whole(0))
 def thompson(alpha: float = 1.0, beta: float = 1.0, warmup: int = 0) -> Learner:
     """Thompson sampling for K-armed bandits, with a Beta(alpha, beta) prior for the mean of every arm.
 
@@ -72,16 +74,9 @@ def thompson(alpha: float = 1.0, beta: float = 1.0, warmup: int = 0) -> Learner:
         True
     """
     params = {"alpha": alpha, "beta": beta, "warmup": warmup}
-    check(params)
     leaves = {name: np.float32(value) for name, value in params.items()}
+    check = partial(check_all, thompson.specs)  # type: ignore[attr-defined]
     return Learner(init, act, update, params=leaves, name="thompson", constants=constants, check=check)
-
-
-def check(params: Any) -> None:
-    """Refuses priors that are none."""
-    for name in ("alpha", "beta"):
-        number(name, params[name], low=0, above=True)
-    whole("warmup", params["warmup"], at_least=0)
 
 
 def constants(problem: Problem, params: Any) -> Prior:
@@ -99,12 +94,11 @@ def init(problem: Problem, constants: Prior, key: Array) -> Beliefs:
 
 def act(state: Beliefs, key: Array, constants: Prior) -> Array:
     """The arm of the largest draw."""
-    theta = draw_beta(key, state.wins + constants.alpha, state.losses + constants.beta)
-    waiting = state.wins + state.losses < constants.warmup
-    first = jnp.min(jnp.where(waiting, state.wins + state.losses, constants.warmup))
-    # The arm that was played least often, the first of them, until all were played so often.
-    due = waiting & (state.wins + state.losses == first)
-    return play(best_arm(jnp.where(due, 2, theta)))
+    wins, losses = (x.astype(jnp.float32) for x in (state.wins, state.losses))
+    theta = draw_beta(key, wins + constants.alpha, losses + constants.beta)
+    # Until every arm was played so often, the one that was played least comes first.
+    missing = constants.warmup - state.wins - state.losses
+    return play(best_arm(jnp.where(missing > 0, missing.astype(jnp.float32) + 1, theta)))
 
 
 def update(state: Beliefs, policy: Array, feedback: BanditFeedback, constants: Prior) -> Beliefs:

@@ -117,9 +117,9 @@ def constants(problem: Problem, params: Any) -> TrajectoryConstants:
     )
 
 
-def init(problem: Problem, params: Any) -> TrajectoryState:
+def init(problem: Problem, constants: Any, key: Array) -> TrajectoryState:
     """Nothing is known, and action 0 is the first among equals."""
-    del params
+    del constants, key
     H, k, A = problem.horizon, problem.width, problem.num_actions
     size = H * k * A * (k + 1)
     if size > MOST_FEATURES:

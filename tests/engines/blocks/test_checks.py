@@ -118,7 +118,7 @@ def shaped(**wrong):
     def init(problem, constants, key):
         return Counting(jnp.int32(0))
 
-    return BlockForm(init, lambda state: right()._replace(**wrong), next_one)
+    return BlockForm(init, lambda state, constants: right()._replace(**wrong), next_one)
 
 
 SHAPES = [
@@ -139,7 +139,7 @@ def test_wrong_shapes_are_named_before_anything_runs(wrong, message):
 def test_other_results_are_named():
     good = shaped()
     with pytest.raises(LearnerError, match=r"next_block returns tuple; accepted: jb\.Blocks"):
-        run(good._replace(next_block=lambda state: (1, 2)))
+        run(good._replace(next_block=lambda state, constants: (1, 2)))
     with pytest.raises(LearnerError, match=r"absorb returns .*float64.*; accepted: a state like"):
         run(good._replace(absorb=lambda state, episodes, totals, constants: Counting(totals)))
 

@@ -35,7 +35,7 @@ def init_spoiled(problem, constants, key):
     return Counting(jnp.int32(0), jnp.asarray(constants["spoil"], jnp.int32))
 
 
-def spoiled_third(state):
+def spoiled_third(state, constants):
     """Arms of 10 and 0 episodes that are right until the third block. All ways to spoil that are in one program."""
     ways = jax.tree.map(lambda *each: jnp.stack(each), *[way(right()) for way in SPOILED.values()])
     return jax.tree.map(lambda x, y: jnp.where(state.blocks == 2, x[state.spoil], y), ways, right())

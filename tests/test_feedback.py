@@ -204,9 +204,7 @@ def test_a_new_kind_is_one_value(rewards):
     jb.testing.check_learner(learner)
     with pytest.raises(LearnerError, match="rewards feedback has rewards; 'levels' is not among"):
         _ = feedback.observe(rewards, EPISODE).levels
-    with pytest.raises(
-        ValueError, match="feedback: 'rewards'; accepted: one-bit or bandit in"
-    ):
+    with pytest.raises(ValueError, match="feedback: 'rewards'; accepted: one-bit or bandit in"):
         jb.sweep(
             jb.make_learner("expref")._replace(feedback=rewards),
             TINY,

@@ -18,6 +18,7 @@ SMALL: dict[str, Any] = {
     "num_downs": 2,
     "gap": 0.25,
     "num_arms": 5,
+    "means": [0.2, 0.5, 0.8],
     "values": [[1, 3, 8], [2, 4, 6], [0, 5, 9], [1, 2, 7]],
     "rewards": [[3, 1], [2, 4], [5, 1], [2, 2]],
     "costs": [[1, 0], [1, 2], [2, 1], [1, 1]],
@@ -45,6 +46,8 @@ def small_instance(
     needed = [key for key, p in wanted.items() if p.default is p.empty]
     if name.startswith("hard-"):
         needed += ["gap"] + (["horizon", "num_downs"] if drawn else [])
+    if name == "bandit" and "probabilities" not in given:
+        needed += ["means"]
     chosen = {key: SMALL[key] for key in needed if key in SMALL and key in wanted}
     used = {**chosen, **given}
     if "probabilities" in needed and "probabilities" not in used:

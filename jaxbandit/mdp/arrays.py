@@ -17,7 +17,7 @@ horizon of the MDP is then H + 1, values and regret are those of the H stages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,14 +36,14 @@ MOST_ENTRIES = 2**28
 class Form:
     """The form of the arrays that an MDP was made from."""
 
-    staged: bool
+    staged: bool = True
     """Whether P had a leading axis of stages."""
-    reward: str
+    reward: str = ""
     """The axes of R: "S", "SA" or "SAS", after an H if it had stages."""
-    drawn: bool
+    terminal: tuple[int, ...] = ()
+    drawn: bool = False
     """Whether the first stage draws the start."""
-    terminal: tuple[int, ...]
-    following: np.ndarray | None
+    following: np.ndarray | None = None
     """int [1 or H, S, A, M]: the state that an outcome leads to, also where it ends the episode; None if such a state
     does not always end it."""
 
@@ -117,7 +117,7 @@ def from_arrays(
         outcomes = _with_law(outcomes, *law)
     elif reward == "bernoulli":
         outcomes = _coins(outcomes, ending)
-    form = Form(staged, axes, False, ending, outcomes.following)
+    form = Form(staged, axes, ending, following=outcomes.following)
     return _build(outcomes, form, horizon, _start(start, S, ending), states, actions)
 
 
@@ -139,7 +139,7 @@ def to_arrays(mdp: MDP) -> tuple[np.ndarray, np.ndarray, Any]:
         ((2, 1, 2), [-3.0, 7.0], 0)
     """
     words = labels_of(single(mdp))
-    form = words.arrays or Form(True, "", False, (), None)
+    form = words.arrays or Form()
     prob, paid, level = (np.asarray(x)[form.drawn :, 1:] for x in mdp[:3])
     prob = prob.astype(np.float64)
     prob = prob / prob.sum(-1, keepdims=True)
@@ -218,7 +218,7 @@ def from_gymnasium(env: Any, horizon: int) -> MDP:
     first = _start(getattr(inner, "initial_state_distrib", 0), S, ())
     apart = not over & entered and not any(first[s] for s in over)
     terminal = tuple(sorted(over)) if apart else ()
-    form = Form(False, "SAS", False, terminal, following if apart else None)
+    form = Form(False, "SAS", terminal, following=following if apart else None)
     return _build(Outcomes(prob, reward, following, ends), form, horizon, first, None, None)
 
 
@@ -282,7 +282,7 @@ def _build(
         else names_of("actions", _after_draw(actions, drawn), stages, A),
         offsets=(0.0,) * drawn + tuple(lows.tolist()),
         states=names_of("states", named, 1, S)[0],
-        arrays=Form(form.staged, form.reward, drawn, form.terminal, form.following),
+        arrays=replace(form, drawn=drawn),
     )
     return remember(mdp, words)
 

@@ -25,7 +25,8 @@ def bandit(means: Any = None, values: Any = None, probabilities: Any = None) -> 
 
     Args:
         means: [K], each in [0, 1]: Bernoulli arms. Or
-        values: rewards >= 0, [M] for all arms or [K, M]; divided by the largest if that is above 1, and
+        values: rewards, [M] for all arms or [K, M]. Values above 1 are divided by the largest; if there are negative
+            ones all are mapped to [0, 1], and planning and `jaxbandit.in_units` answer in your numbers. And
         probabilities: [K, M], rows sum to 1.
 
     Example:
@@ -57,14 +58,15 @@ def bandit(means: Any = None, values: Any = None, probabilities: Any = None) -> 
         raise ValueError(
             f"values: shape {list(np.shape(values))}; accepted: [M] or [K, M] = {list(chances.shape)}, as probabilities"
         )
-    checks.nonnegative("values", pays)
     checks.magnitudes("values", pays)
-    scale = jnp.maximum(jnp.max(pays), 1)
+    low, high = jnp.minimum(jnp.min(pays), 0), jnp.maximum(jnp.max(pays), 0)
+    scale = jnp.where((low < 0) | (high > 1), high - low, 1)
     dtype = checks.float_dtype()
-    mdp = _arms(jnp.asarray(chances, dtype), jnp.asarray(pays / scale, dtype))
+    mdp = _arms(jnp.asarray(chances, dtype), jnp.asarray((pays - low) / scale, dtype))
     if not checks.is_concrete(pays, chances):
         return mdp
-    return _named(mdp, np.sum(np.asarray(chances) * np.asarray(pays), axis=1), float(scale))
+    means = np.sum(np.asarray(chances) * np.asarray(pays), axis=1)
+    return _named(mdp, means, float(scale), (float(low),) if low < 0 else ())
 
 
 @checks.drawn
@@ -104,12 +106,12 @@ def _arms(chances: Any, pays: Any) -> MDP:
     )
 
 
-def _named(mdp: MDP, means: Any, scale: float) -> MDP:
+def _named(mdp: MDP, means: Any, scale: float, offsets: tuple[float, ...] = ()) -> MDP:
     """The MDP with arms as names; while it is traced, without."""
     if not checks.is_concrete(means, mdp.prob):
         return mdp
     arms = tuple(f"arm {a} ({short(float(mean))})" for a, mean in enumerate(np.asarray(means)))
-    return remember(mdp, Labels(scale=scale, actions=(arms,), level="level"))
+    return remember(mdp, Labels(scale=scale, actions=(arms,), offsets=offsets))
 
 
 def _row(name: str, given: Any, axes: str) -> Any:

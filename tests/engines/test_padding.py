@@ -57,6 +57,13 @@ def test_every_learner_that_says_so_is_tested_here():
     assert all(learner.pad is not None for learner in made.values())
     others = {"expref-shared": {}, "prophet-bandit": {}, "trajectory-ts": {}, "ucb-policies": {}}
     others |= {
+        name: {}
+        for name in (
+            "ucb1", "kl-ucb", "thompson", "imed", "moss", "epsilon-greedy", "exp3", "explore-then-commit", "elimination",
+            "kl-ucb-epochs",
+        )
+    }  # fmt: skip
+    others |= {
         "fixed": {"policy": np.zeros((2, 2), np.int32)},
         "prophet-optimism": {"values": [[0, 1]]},
     }

@@ -77,7 +77,9 @@ class Cell(NamedTuple):
     @property
     def sweep(self) -> str:
         """The sweep that the cell is in."""
-        return {"Table 6": "fixed", "Table 8": "fixed", "Table 9": "drawn"}.get(self.source[4:], "nine")
+        return {"Table 6": "fixed", "Table 8": "fixed", "Table 9": "drawn"}.get(
+            self.source[4:], "nine"
+        )
 
 
 def _column(source: str, learner: str, runs: int, rows: dict[tuple[str, int], Any]) -> list[Cell]:
@@ -125,7 +127,9 @@ def clipped_normal(means: tuple[float, ...], deviation: float, cells: int = 14) 
     values = np.clip(partial / np.maximum(inside, 1e-300), edges[:-1], edges[1:])
     chances = np.column_stack([norm.cdf(z[:, 0]), inside, norm.sf(z[:, -1])])
     values = np.column_stack([np.zeros(len(values)), values, np.ones(len(values))])
-    return jb.make_instance("bandit", values=values, probabilities=chances / chances.sum(axis=1, keepdims=True))
+    return jb.make_instance(
+        "bandit", values=values, probabilities=chances / chances.sum(axis=1, keepdims=True)
+    )
 
 
 def sweeps(options: Options) -> dict[str, dict[str, Any]]:
@@ -184,14 +188,22 @@ def compare(datasets: dict[str, Dataset]) -> list[Compared]:
         ds = datasets[cell.sweep]
         if cell.episodes not in ds["episode"].values:
             continue
-        here = ds["family"].values == cell.arms if "family" in ds else ds["instance"].values == cell.arms
+        here = (
+            ds["family"].values == cell.arms
+            if "family" in ds
+            else ds["instance"].values == cell.arms
+        )
         runs = ds["regret"].sel(learner=cell.learner, episode=cell.episodes).values[here].ravel()
         deviation = float(runs.std(ddof=1))
         error = deviation / np.sqrt(runs.size)
         rounding = 10.0 ** -len(cell.printed.partition(".")[2]) / np.sqrt(12)
         theirs = np.hypot((cell.deviation or deviation) / np.sqrt(cell.runs), rounding)
         difference = float(runs.mean()) - float(cell.printed)
-        found.append(Compared(cell, float(runs.mean()), error, float(theirs), difference / np.hypot(error, theirs)))
+        found.append(
+            Compared(
+                cell, float(runs.mean()), error, float(theirs), difference / np.hypot(error, theirs)
+            )
+        )
     return found
 
 
@@ -224,7 +236,15 @@ def expect(datasets: dict[str, Dataset], options: Options) -> str:
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     """Ours minus theirs in standard errors, a row for each cell."""
-    from jaxbandit.plotting.figures import GREY, LIGHT_GREY, Drawn, heading, new_figure, plain_axes, styles
+    from jaxbandit.plotting.figures import (
+        GREY,
+        LIGHT_GREY,
+        Drawn,
+        heading,
+        new_figure,
+        plain_axes,
+        styles,
+    )
 
     del options
     found = compare(datasets)
@@ -237,7 +257,11 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
         color = style[c.cell.source].color
         ax.plot([0, c.z], [row, row], color=color, lw=1)
         ax.plot([c.z], [row], "o", ms=4, color=color)
-    ax.set_yticks(rows, [f"{c.cell.learner}, {c.cell.arms}, T = {c.cell.episodes:,}" for c in found], fontsize=6.5)
+    ax.set_yticks(
+        rows,
+        [f"{c.cell.learner}, {c.cell.arms}, T = {c.cell.episodes:,}" for c in found],
+        fontsize=6.5,
+    )
     plain_axes(ax)
     for label, c in zip(ax.get_yticklabels(), found, strict=True):
         label.set_color(style[c.cell.source].color)

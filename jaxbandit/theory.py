@@ -256,8 +256,15 @@ def lai_robbins(means: Any = None, values: Any = None, probabilities: Any = None
         values, probabilities = np.array([0.0, 1.0]), np.stack([1 - p, p], axis=-1)
     probabilities = real_array("probabilities", probabilities).astype(np.float64)
     values = real_array("values", values).astype(np.float64)
-    if probabilities.ndim != 2 or np.any(probabilities < 0) or np.any(values < 0) or np.any(values > 1):
-        raise ValueError(f"means: {means!r}, probabilities: {probabilities!r}; accepted: numbers in [0, 1], [K] or [K, M]")
+    if (
+        probabilities.ndim != 2
+        or np.any(probabilities < 0)
+        or np.any(values < 0)
+        or np.any(values > 1)
+    ):
+        raise ValueError(
+            f"means: {means!r}, probabilities: {probabilities!r}; accepted: numbers in [0, 1], [K] or [K, M]"
+        )
     values = np.broadcast_to(values, probabilities.shape)
     means = np.sum(probabilities * values, axis=1)
     best = float(means.max())

@@ -39,7 +39,11 @@ def bandit(means: Any = None, values: Any = None, probabilities: Any = None) -> 
         (1, 2, 2, 6)
     """
     if (means is None) == (probabilities is None) or (values is None) != (probabilities is None):
-        given = [n for n, x in (("means", means), ("values", values), ("probabilities", probabilities)) if x is not None]
+        given = [
+            n
+            for n, x in (("means", means), ("values", values), ("probabilities", probabilities))
+            if x is not None
+        ]
         raise ValueError(
             f"means: given are {', '.join(given) or 'none'} of means, values and probabilities; "
             "accepted: means alone, or values and probabilities"
@@ -49,7 +53,9 @@ def bandit(means: Any = None, values: Any = None, probabilities: Any = None) -> 
         checks.nonnegative("means", table)
         _at_most_one("means", table)
         p = jnp.asarray(table, checks.float_dtype())[0]
-        return _named(_arms(jnp.stack([1 - p, p], axis=-1), jnp.asarray([[0.0, 1.0]], p.dtype)), table[0], 1.0)
+        return _named(
+            _arms(jnp.stack([1 - p, p], axis=-1), jnp.asarray([[0.0, 1.0]], p.dtype)), table[0], 1.0
+        )
     chances = checks.matrix("probabilities", probabilities, "[K, M]")
     checks.distributions("probabilities", chances)
     pays = values if np.ndim(values) == 2 else _row("values", values, "[M] or [K, M]")
@@ -117,12 +123,18 @@ def _named(mdp: MDP, means: Any, scale: float, offsets: tuple[float, ...] = ()) 
 def _row(name: str, given: Any, axes: str) -> Any:
     """``given`` [n] as [1, n]."""
     if not hasattr(given, "dtype"):
-        given = checks.real_array(name, list(given) if isinstance(given, range) else given, f"numbers of shape {axes}")
+        given = checks.real_array(
+            name, list(given) if isinstance(given, range) else given, f"numbers of shape {axes}"
+        )
     if np.ndim(given) != 1:
-        raise ValueError(f"{name}: shape {list(np.shape(given))}; accepted: numbers of shape {axes}")
+        raise ValueError(
+            f"{name}: shape {list(np.shape(given))}; accepted: numbers of shape {axes}"
+        )
     return given[None]
 
 
 def _at_most_one(name: str, table: Any) -> None:
     if checks.is_concrete(table) and (bad := np.argwhere(np.asarray(table) > 1)).size:
-        raise ValueError(f"{name}: {table[tuple(bad[0])]} at {bad[0, 1]}; accepted: numbers in [0, 1]")
+        raise ValueError(
+            f"{name}: {table[tuple(bad[0])]} at {bad[0, 1]}; accepted: numbers in [0, 1]"
+        )

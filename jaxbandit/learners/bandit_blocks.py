@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import chex
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -128,20 +127,24 @@ def commit_schedule(problem: Problem, params: Any) -> Schedule:
     plays = (T / K) ** (2 / 3) * math.log(max(T, 2)) ** (1 / 3)
     if not np.isnan(params["plays"]):
         plays = float(params["plays"])
-    return Schedule(np.asarray([min(math.ceil(plays), T + 1), 0]), np.full(2, np.inf), np.asarray(T + 1))
+    return Schedule(
+        np.asarray([min(math.ceil(plays), T + 1), 0]), np.full(2, np.inf), np.asarray(T + 1)
+    )
 
 
 def elimination_schedule(problem: Problem, params: Any) -> Schedule:
     """Auer and Ortner's phases."""
     require_bandit("elimination", problem)
     T, scale = problem.num_episodes, float(params["plays_scale"])
-    phases = max(math.floor(math.log2(T / math.e) / 2), 0) + 1 if T >= math.e else 1
+    phases = max(math.floor(math.log2(T / math.e) / 2), 0) + 1 if T > 2 else 1
     logs = [math.log(max(T / 4**r, 2)) for r in range(phases)]
     plays = [min(max(math.ceil(2 * scale * log * 4**r), 1), T + 1) for r, log in enumerate(logs)]
     widths = [math.sqrt(log / (2 * n)) for log, n in zip(logs, plays, strict=True)]
     size = MOST_PHASES + 1
     return Schedule(
-        np.pad(np.asarray(plays), (0, size - phases)), np.pad(widths, (0, size - phases)), np.asarray(T + 1)
+        np.pad(np.asarray(plays), (0, size - phases)),
+        np.pad(widths, (0, size - phases)),
+        np.asarray(T + 1),
     )
 
 
@@ -173,7 +176,9 @@ def next_arms(state: Sums, constants: Schedule) -> Blocks:
     commit = (wanted == 0) | alone
     more = jnp.where(state.active, jnp.maximum(wanted - state.plays, 0), 0)
     here = jnp.arange(state.plays.size, dtype=jnp.int32) == _largest_mean(state)
-    return _arms(jnp.where(commit, jnp.where(here, constants.forever, 0), more), constants.width.dtype)
+    return _arms(
+        jnp.where(commit, jnp.where(here, constants.forever, 0), more), constants.width.dtype
+    )
 
 
 def absorb_arms(state: Sums, episodes: Array, totals: Array, constants: Schedule) -> Sums:
@@ -182,7 +187,9 @@ def absorb_arms(state: Sums, episodes: Array, totals: Array, constants: Schedule
     mean = _means(state)
     largest = jnp.max(jnp.where(state.active, mean, -jnp.inf))
     width = constants.width[jnp.minimum(state.phase, constants.width.size - 1)]
-    return state._replace(active=state.active & (mean + width >= largest - width), phase=state.phase + 1)
+    return state._replace(
+        active=state.active & (mean + width >= largest - width), phase=state.phase + 1
+    )
 
 
 def next_epoch(state: Sums, constants: Epochs) -> Blocks:
@@ -216,7 +223,8 @@ def _means(state: Sums) -> Array:
 def _added(state: Sums, episodes: Array, totals: Array) -> Sums:
     chex.assert_shape([episodes, totals], state.plays.shape)
     return state._replace(
-        plays=state.plays + episodes.astype(state.plays.dtype), total=state.total + totals.astype(state.total.dtype)
+        plays=state.plays + episodes.astype(state.plays.dtype),
+        total=state.total + totals.astype(state.total.dtype),
     )
 
 

@@ -114,9 +114,7 @@ def kl_ucb(bonus_scale: float = 1.0, loglog_scale: float = 0.0, ties: str = "fir
         >>> kl_ucb()
         Learner('kl-ucb', bandit, bonus_scale 1, loglog_scale 0)
     """
-    return _index_policy(
-        kl_ucb, "kl-ucb", ties, bonus_scale=bonus_scale, loglog_scale=loglog_scale
-    )
+    return _index_policy(kl_ucb, "kl-ucb", ties, bonus_scale=bonus_scale, loglog_scale=loglog_scale)
 
 
 @takes(ties=TIES)

@@ -76,13 +76,17 @@ def thompson(alpha: float = 1.0, beta: float = 1.0, warmup: int = 0) -> Learner:
     params = {"alpha": alpha, "beta": beta, "warmup": warmup}
     leaves = {name: np.float32(value) for name, value in params.items()}
     check = partial(check_all, thompson.specs)  # type: ignore[attr-defined]
-    return Learner(init, act, update, params=leaves, name="thompson", constants=constants, check=check)
+    return Learner(
+        init, act, update, params=leaves, name="thompson", constants=constants, check=check
+    )
 
 
 def constants(problem: Problem, params: Any) -> Prior:
     """The prior."""
     require_bandit("thompson", problem)
-    return Prior(np.float32(params["alpha"]), np.float32(params["beta"]), np.int32(params["warmup"]))
+    return Prior(
+        np.float32(params["alpha"]), np.float32(params["beta"]), np.int32(params["warmup"])
+    )
 
 
 def init(problem: Problem, constants: Prior, key: Array) -> Beliefs:
@@ -138,11 +142,16 @@ def draw_beta(key: Array, alpha: Array, beta: Array) -> Array:
         new = propose_gamma(raised, *threefry(words, (turn, place)))
         return turn + 1, jnp.where(drawn < 0, new, drawn)
 
-    _, drawn = jax.lax.while_loop(again, propose, propose((jnp.uint32(0), jnp.full_like(shape, -1))))
+    _, drawn = jax.lax.while_loop(
+        again, propose, propose((jnp.uint32(0), jnp.full_like(shape, -1)))
+    )
     # A loop of at most one turn, and no cond: under vmap a cond computes both sides.
     _, drawn = jax.lax.while_loop(
         lambda carry: carry[0],
-        lambda carry: (jnp.bool_(False), lower_gamma(shape, carry[1], threefry(words, (jnp.uint32(2**31), place))[0])),
+        lambda carry: (
+            jnp.bool_(False),
+            lower_gamma(shape, carry[1], threefry(words, (jnp.uint32(2**31), place))[0]),
+        ),
         (jnp.any(shape < 1), drawn),
     )
     return drawn[0] / (drawn[0] + drawn[1])

@@ -25,7 +25,9 @@ MEANS = np.array([0.2, 0.5, 0.8, 0.75])
 
 def arms_played(learner, rewards, key=0):
     """The arms int [T] that a learner plays when arm a pays rewards[t, a] in episode t."""
-    problem = jb.Problem(horizon=1, width=1, num_actions=rewards.shape[1], num_episodes=len(rewards))
+    problem = jb.Problem(
+        horizon=1, width=1, num_actions=rewards.shape[1], num_episodes=len(rewards)
+    )
     constants = jax.tree.map(jnp.asarray, learner.constants(problem, learner.params))
     keys = jax.random.split(jax.random.key(key), len(rewards) + 1)
 
@@ -42,7 +44,9 @@ def arms_played(learner, rewards, key=0):
 def fixed_rewards(kind):
     rng = np.random.default_rng(7)
     flips = (rng.random((T, K)) < MEANS).astype(np.float32)
-    return flips if kind == "0 or 1" else (flips * rng.integers(1, 9, (T, K)) / 8).astype(np.float32)
+    return (
+        flips if kind == "0 or 1" else (flips * rng.integers(1, 9, (T, K)) / 8).astype(np.float32)
+    )
 
 
 def kl(p, q):
@@ -54,7 +58,11 @@ def largest_q(p, level):
     if p == 1 or level == 0:
         return p
     top = 1 - 1e-15
-    return 1.0 if kl(p, top) <= level else optimize.brentq(lambda q: kl(p, q) - level, p, top, xtol=1e-14)
+    return (
+        1.0
+        if kl(p, top) <= level
+        else optimize.brentq(lambda q: kl(p, q) - level, p, top, xtol=1e-14)
+    )
 
 
 def by_hand(name, t, n, s, c):
@@ -69,7 +77,9 @@ def by_hand(name, t, n, s, c):
 
 
 @pytest.mark.parametrize("kind", ["0 or 1", "eighths"])
-@pytest.mark.parametrize(("name", "c"), [("ucb1", 1.0), ("ucb1", 0.3), ("moss", 1.0), ("kl-ucb", 1.0), ("imed", 1.0)])
+@pytest.mark.parametrize(
+    ("name", "c"), [("ucb1", 1.0), ("ucb1", 0.3), ("moss", 1.0), ("kl-ucb", 1.0), ("imed", 1.0)]
+)
 def test_index_policies_play_as_a_plain_loop(name, c, kind):
     rewards = fixed_rewards(kind)
     plays, sums, expected = [0] * K, [0.0] * K, []
@@ -112,7 +122,9 @@ def test_explore_then_commit_and_elimination_and_epochs_play_as_plain_loops():
         means.append(total(arm, len(expected), m) / m)
         expected += [arm] * m
     expected += [int(np.argmax(means))] * (T - len(expected))
-    assert arms_played(jb.make_learner("explore-then-commit", plays=m), rewards).tolist() == expected
+    assert (
+        arms_played(jb.make_learner("explore-then-commit", plays=m), rewards).tolist() == expected
+    )
 
     left, expected, plays, sums = set(range(K)), [], [0] * K, [0.0] * K
     scale = 0.25  # so that phases end within T
@@ -129,18 +141,26 @@ def test_explore_then_commit_and_elimination_and_epochs_play_as_plain_loops():
         if len(left) == 1 or len(expected) >= T:
             break
     expected += [max(sorted(left), key=lambda arm: sums[arm] / plays[arm])] * T
-    assert arms_played(jb.make_learner("elimination", plays_scale=scale), rewards).tolist() == expected[:T]
+    assert (
+        arms_played(jb.make_learner("elimination", plays_scale=scale), rewards).tolist()
+        == expected[:T]
+    )
 
     expected, plays, sums = [], [0] * K, [0.0] * K
     while len(expected) < T:
         t = len(expected)
-        index = [math.inf if n == 0 else largest_q(s / n, math.log(t) / n) for s, n in zip(sums, plays, strict=True)]
+        index = [
+            math.inf if n == 0 else largest_q(s / n, math.log(t) / n)
+            for s, n in zip(sums, plays, strict=True)
+        ]
         arm = index.index(max(index))
         count = max(math.ceil(0.5 * plays[arm]), 1)
         sums[arm] += total(arm, t, count)
         plays[arm] += count
         expected += [arm] * count
-    assert arms_played(jb.make_learner("kl-ucb-epochs", growth=0.5), rewards).tolist() == expected[:T]
+    assert (
+        arms_played(jb.make_learner("kl-ucb-epochs", growth=0.5), rewards).tolist() == expected[:T]
+    )
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (1, 4), (30, 7), (2000, 500), (0.4, 0.7), (0.1, 3)])
@@ -177,7 +197,11 @@ def test_thompson_plays_each_arm_as_often_as_a_plain_loop(kind):
         return mean if kind == "any" else (rng.random(arm.shape) < mean).astype(float)
 
     theirs = plain_thompson(rng, reward, runs, episodes)
-    rewards = np.broadcast_to(MEANS, (runs, episodes, K)) if kind == "any" else rng.random((runs, episodes, K)) < MEANS
+    rewards = (
+        np.broadcast_to(MEANS, (runs, episodes, K))
+        if kind == "any"
+        else rng.random((runs, episodes, K)) < MEANS
+    )
     learner = jb.make_learner("thompson")
     problem = jb.Problem(horizon=1, width=1, num_actions=K, num_episodes=episodes)
     constants = jax.tree.map(jnp.asarray, learner.constants(problem, learner.params))
@@ -185,13 +209,21 @@ def test_thompson_plays_each_arm_as_often_as_a_plain_loop(kind):
     def run(key, rewards):
         def step(state, x):
             policy = learner.act(state, x[0], constants)
-            return learner.update(state, policy, BanditFeedback(x[1][policy[0, 1]]), constants), None
+            return learner.update(
+                state, policy, BanditFeedback(x[1][policy[0, 1]]), constants
+            ), None
 
         keys = jax.random.split(key, episodes + 1)
-        state, _ = jax.lax.scan(step, learner.init(problem, constants, keys[-1]), (keys[:-1], rewards))
+        state, _ = jax.lax.scan(
+            step, learner.init(problem, constants, keys[-1]), (keys[:-1], rewards)
+        )
         return state.wins + state.losses
 
-    ours = np.asarray(jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(1), runs), rewards.astype(np.float32)))
+    ours = np.asarray(
+        jax.jit(jax.vmap(run))(
+            jax.random.split(jax.random.key(1), runs), rewards.astype(np.float32)
+        )
+    )
     assert (ours.sum(axis=1) == episodes).all()
     error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / runs)
     assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4.5 * error).all()
@@ -212,7 +244,9 @@ def test_exp3_by_hand():
     for arm, reward in [(0, 0.0), (1, 0.5), (0, 0.25), (3, 1.0), (2, 0.0)]:
         weights = np.exp(-eta * losses)
         losses[arm] += (1 - reward) / (weights[arm] / weights.sum())
-        state = learner.update(state, jnp.full((1, 2), arm), BanditFeedback(jnp.float32(reward)), constants)
+        state = learner.update(
+            state, jnp.full((1, 2), arm), BanditFeedback(jnp.float32(reward)), constants
+        )
     chances = np.exp(-eta * losses) / np.exp(-eta * losses).sum()
     np.testing.assert_allclose(jax.nn.softmax(state), chances, rtol=1e-5)
     keys = jax.random.split(jax.random.key(2), 40_000)
@@ -222,13 +256,21 @@ def test_exp3_by_hand():
 
 def test_epsilon_greedy_and_random_ties_have_the_right_law():
     """Frequencies of 40,000 draws at a fixed state (chi-square, false-alarm rate 1e-4 each)."""
-    state = bandits.Arms(jnp.asarray([4, 2, 4, 6]), jnp.asarray([2.0, 1.0, 1.0, 3.0]), jnp.zeros(4), jnp.int32(16))
+    state = bandits.Arms(
+        jnp.asarray([4, 2, 4, 6]), jnp.asarray([2.0, 1.0, 1.0, 3.0]), jnp.zeros(4), jnp.int32(16)
+    )
     problem = jb.Problem(horizon=1, width=1, num_actions=K, num_episodes=T)
     keys = jax.random.split(jax.random.key(5), 40_000)
     cases = [
-        (jb.make_learner("epsilon-greedy", epsilon=0.2, ties="random"), np.array([4, 4, 0, 4]) / 15 + 0.05),
+        (
+            jb.make_learner("epsilon-greedy", epsilon=0.2, ties="random"),
+            np.array([4, 4, 0, 4]) / 15 + 0.05,
+        ),
         (jb.make_learner("epsilon-greedy", epsilon=0.2), np.array([0.85, 0.05, 0.05, 0.05])),
-        (jb.make_learner("epsilon-greedy", epsilon=1.0, decay=True), np.array([0.75, 0, 0, 0]) + 1 / 16),
+        (
+            jb.make_learner("epsilon-greedy", epsilon=1.0, decay=True),
+            np.array([0.75, 0, 0, 0]) + 1 / 16,
+        ),
         (jb.make_learner("ucb1", bonus_scale=0.0, ties="random"), np.array([1, 1, 0, 1]) / 3),
     ]
     for learner, chances in cases:
@@ -245,16 +287,25 @@ def test_bandit_learners_keep_the_contract_and_refuse_other_mdps(name):
     learner = jb.make_learner(name)
     jb.testing.check_learner(learner, jb.make_instance("bandit", means=MEANS), verbose=False)
     mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=2)
-    with pytest.raises(ValueError, match=rf"{name}: an MDP with H = 3 and k = 1; accepted: a K-armed bandit.*ucbvi"):
+    with pytest.raises(
+        ValueError, match=rf"{name}: an MDP with H = 3 and k = 1; accepted: a K-armed bandit.*ucbvi"
+    ):
         jb.sweep({"x": learner}, {"I": mdp}, num_episodes=10, num_seeds=1, progress=False)
 
 
 @pytest.mark.parametrize("name", ["explore-then-commit", "elimination", "kl-ucb-epochs"])
 def test_block_forms_reach_ten_to_the_thirteen(name):
     mdp = jb.make_instance("bandit", means=MEANS)
-    ds = jb.sweep({"x": jb.make_learner(name)}, {"I": mdp}, num_episodes=10**13, num_seeds=4, progress=False)
+    ds = jb.sweep(
+        {"x": jb.make_learner(name)}, {"I": mdp}, num_episodes=10**13, num_seeds=4, progress=False
+    )
     regret = ds["regret"].isel(episode=-1).values
     bound = jb.hardness(mdp).lai_robbins * math.log(1e13)
     assert (regret > 0.3 * bound).all()
-    assert (regret < {"explore-then-commit": 1e10, "elimination": 200 * bound, "kl-ucb-epochs": 5 * bound}[name]).all()
+    assert (
+        regret
+        < {"explore-then-commit": 1e10, "elimination": 200 * bound, "kl-ucb-epochs": 5 * bound}[
+            name
+        ]
+    ).all()
     assert (ds["final_gap"] == 0).all()

@@ -86,7 +86,12 @@ def _column(source: str, learner: str, runs: int, rows: dict[tuple[str, int], An
     cells = []
     for (arms, episodes), printed in rows.items():
         mean, deviation = printed if isinstance(printed, tuple) else (printed, None)
-        cells.append(Cell(source, learner, arms, episodes, mean, runs, deviation))
+        cells.append(
+            Cell(
+                source=source, learner=learner, arms=arms, episodes=episodes, printed=mean, runs=runs,
+                deviation=deviation,
+            )
+        )  # fmt: skip
     return cells
 
 
@@ -201,7 +206,11 @@ def compare(datasets: dict[str, Dataset]) -> list[Compared]:
         difference = float(runs.mean()) - float(cell.printed)
         found.append(
             Compared(
-                cell, float(runs.mean()), error, float(theirs), difference / np.hypot(error, theirs)
+                cell=cell,
+                ours=float(runs.mean()),
+                error=error,
+                their_error=float(theirs),
+                z=difference / np.hypot(error, theirs),
             )
         )
     return found
@@ -271,7 +280,7 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     ax.set_xlabel("ours minus theirs, in standard errors of the difference", fontsize=8)
     for source, each in style.items():
         ax.plot([], [], "o", ms=4, color=each.color, label=source)
-    ax.legend(fontsize=6.5, frameon=False, loc="lower right")
+    figure.legend(fontsize=6.5, frameon=False, loc="outside lower center", ncols=len(style))
     heading(ax, "Published regrets of K-armed bandits", [f"grey: |z| < {LARGEST_Z}"])
     return {"published": Drawn(figure, ax, {str(c.cell): c.z for c in found})}
 

@@ -14,7 +14,6 @@ They need nothing but the sums of their blocks, so the block engine runs them to
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -22,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
-from jaxbandit.learners.bandits import require_bandit, upper_bound
+from jaxbandit.learners.bandits import refusing, require_bandit, upper_bound
 from jaxbandit.learners.from_blocks import from_blocks
-from jaxbandit.specs import Optional, Real, Whole, check_all, takes
+from jaxbandit.specs import Optional, Real, Whole, takes
 from jaxbandit.types import Array
 
 
@@ -91,7 +90,7 @@ def elimination(plays_scale: float = 1.0) -> Learner:
         Learner('elimination', bandit, plays_scale 1)
     """
     form = BlockForm(init, next_arms, absorb_arms, constants=elimination_schedule)
-    check = partial(check_all, elimination.specs)  # type: ignore[attr-defined]
+    check = refusing(elimination.specs)  # type: ignore[attr-defined]
     params = {"plays_scale": np.float64(plays_scale)}
     return from_blocks(form, name="elimination", params=params, check=check)
 
@@ -109,7 +108,7 @@ def kl_ucb_epochs(growth: float = 0.2, bonus_scale: float = 1.0) -> Learner:
         Learner('kl-ucb-epochs', bandit, growth 0.2, bonus_scale 1)
     """
     form = BlockForm(init, next_epoch, absorb_epoch, constants=epoch_constants)
-    check = partial(check_all, kl_ucb_epochs.specs)  # type: ignore[attr-defined]
+    check = refusing(kl_ucb_epochs.specs)  # type: ignore[attr-defined]
     params = {"growth": np.float64(growth), "bonus_scale": np.float64(bonus_scale)}
     return from_blocks(form, name="kl-ucb-epochs", params=params, check=check)
 

@@ -22,8 +22,8 @@ the arms matters to a greedy learner in the first case only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import chex
@@ -33,7 +33,7 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.specs import Choice, Flag, Probability, Real, check_all, takes
+from jaxbandit.specs import Choice, Flag, Probability, Real, Spec, check_all, takes
 from jaxbandit.types import Array
 
 TIES = Choice("first", "random")
@@ -155,7 +155,7 @@ def epsilon_greedy(epsilon: float = 0.1, decay: bool = False, ties: str = "first
         params={"epsilon": np.float32(specs["epsilon"].check("epsilon", epsilon))},
         name="epsilon-greedy",
         constants=constants,
-        check=partial(check_all, specs),
+        check=refusing(specs),
     )
 
 
@@ -181,11 +181,20 @@ def exp3(rate_scale: float = 1.0) -> Learner:
         params={"rate_scale": np.float32(rate_scale)},
         name="exp3",
         constants=exp3_constants,
-        check=partial(check_all, exp3.specs),  # type: ignore[attr-defined]
+        check=refusing(exp3.specs),  # type: ignore[attr-defined]
     )
 
 
 # What all of them share.
+
+
+def refusing(specs: Mapping[str, Spec]) -> Callable[[Mapping[str, Any]], None]:
+    """A `Learner.check` that refuses what the specs do not accept."""
+
+    def check(params: Mapping[str, Any], /) -> None:
+        check_all(specs, params)
+
+    return check
 
 
 def require_bandit(name: str, problem: Problem) -> None:
@@ -345,7 +354,7 @@ INDEX: dict[str, Callable[[Arms, ArmConstants], Array]] = {
 def _index_policy(constructor: Any, name: str, ties: str, **values: float) -> Learner:
     act, constants = _functions(name, ties)
     params = {key: np.float32(value) for key, value in values.items()}
-    check = partial(check_all, constructor.specs)
+    check = refusing(constructor.specs)
     return Learner(
         no_arms, act, add_reward, params=params, name=name, constants=constants, check=check
     )

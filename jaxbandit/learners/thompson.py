@@ -18,7 +18,6 @@ Ties have probability 0, up to float32; they go to the first arm.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -28,8 +27,8 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.bandits import best_arm, play, require_bandit
-from jaxbandit.specs import Real, Whole, check_all, takes
+from jaxbandit.learners.bandits import best_arm, play, refusing, require_bandit
+from jaxbandit.specs import Real, Whole, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.threefry import key_words, threefry, unit_float32
 
@@ -75,7 +74,7 @@ def thompson(alpha: float = 1.0, beta: float = 1.0, warmup: int = 0) -> Learner:
     """
     params = {"alpha": alpha, "beta": beta, "warmup": warmup}
     leaves = {name: np.float32(value) for name, value in params.items()}
-    check = partial(check_all, thompson.specs)  # type: ignore[attr-defined]
+    check = refusing(thompson.specs)  # type: ignore[attr-defined]
     return Learner(
         init, act, update, params=leaves, name="thompson", constants=constants, check=check
     )

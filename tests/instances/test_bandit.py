@@ -19,8 +19,8 @@ def test_rewards_keep_their_law_and_their_units():
         words = jb.labels_of(mdp)
         means = (np.broadcast_to(values, (2, 3)) * chances).sum(axis=1)
         ours = np.asarray(jb.mean_reward(mdp))[0, 1]
-        units = words.scale * ours + sum(words.offsets)
-        np.testing.assert_allclose(units if words.offsets == () else ours, means, rtol=1e-5)
+        np.testing.assert_allclose(words.scale * ours + sum(words.offsets), means, rtol=1e-5)
+        assert bool(words.offsets) == (np.min(values) < 0)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,10 @@ def test_rewards_keep_their_law_and_their_units():
         ({"means": "ab"}, "means: "),
         ({"values": [1, 2]}, "given are values"),
         ({"values": [1, 2, 3], "probabilities": [[0.5, 0.5]]}, r"values: shape \[3\]"),
-        ({"values": [1, 2], "probabilities": [[0.5, 0.6]]}, "probabilities: entries of stage 1 sum"),
+        (
+            {"values": [1, 2], "probabilities": [[0.5, 0.6]]},
+            "probabilities: entries of stage 1 sum",
+        ),
     ],
 )
 def test_bad_arms_are_named(given, message):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jaxbandit import checks
 from jaxbandit.files import write_atomically
 from jaxbandit.result_axes import RUNS, check_axes
-from jaxbandit.sweeps.merging import described
+from jaxbandit.sweeps.shards import described
 from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 from jaxbandit.results import load, save
-from jaxbandit.sweeps.merging import check_shard, merge
+from jaxbandit.sweeps.shards import check_shard, merge
 
 FOLDER = "shards"
 _NAME = re.compile(r"(?P<label>.+)\.(?P<index>\d+)-of-(?P<count>\d+)\.nc")

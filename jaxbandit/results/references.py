@@ -20,7 +20,7 @@ import numpy as np
 from jaxbandit.checks import accept, dataset
 from jaxbandit.mdp import MDP
 from jaxbandit.record import explicit
-from jaxbandit.results.saving import load
+from jaxbandit.results.io import load
 from jaxbandit.sweeps.identity import digest
 
 if TYPE_CHECKING:

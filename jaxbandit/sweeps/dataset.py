@@ -31,9 +31,9 @@ from jaxbandit.mdp import MDP
 from jaxbandit.metrics import METRICS
 from jaxbandit.parameter_axis import index_parameters, parameter_coordinates
 from jaxbandit.sweeps.annotations import annotate, store_instances
+from jaxbandit.sweeps.checkpoint import CheckpointFile
 from jaxbandit.sweeps.families import Instances
 from jaxbandit.sweeps.parameters import LearnerGrid
-from jaxbandit.sweeps.saved import Saved
 from jaxbandit.sweeps.tiles import lanes_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ SMALL_NUMBERS = ("final_policy", "active_actions")
 
 
 def make_dataset(
-    results: Sequence[Saved],
+    results: Sequence[CheckpointFile],
     learners: Mapping[str, LearnerGrid],
     instances: Instances,
     seeds: Sequence[int],
@@ -124,7 +124,7 @@ def warn_of_nan(dataset: xarray.Dataset, metrics: Mapping[str, Any]) -> None:
 
 def _fill(
     name: str,
-    results: Sequence[Saved],
+    results: Sequence[CheckpointFile],
     learners: list[str],
     instances: list[str],
     seeds: Sequence[int],
@@ -195,7 +195,7 @@ def _padded(
 
 
 def _seconds(
-    results: Sequence[Saved], learners: list[str], instances: list[str], num_episodes: int
+    results: Sequence[CheckpointFile], learners: list[str], instances: list[str], num_episodes: int
 ) -> dict[str, Any]:
     totals = np.zeros((3, len(learners), len(instances)))
     for found in results:

@@ -22,10 +22,9 @@ import numpy as np
 
 from jaxbandit import distributed
 from jaxbandit.errors import SweepInterrupted
-from jaxbandit.sweeps.checkpoint import Store
+from jaxbandit.sweeps.checkpoint import CheckpointFile, Store
 from jaxbandit.sweeps.families import stack
 from jaxbandit.sweeps.progress import Display, Interruption, tell
-from jaxbandit.sweeps.saved import Saved
 from jaxbandit.sweeps.tiles import Group, Lane, Tile
 from jaxbandit.xla.threefry import fold_in
 
@@ -122,15 +121,15 @@ def run_tiles(
     store: Store | None,
     display: Display,
     interruption: Interruption,
-    on_chunk: Callable[[dict[int, Saved]], None] | None = None,
-) -> list[Saved]:
+    on_chunk: Callable[[dict[int, CheckpointFile]], None] | None = None,
+) -> list[CheckpointFile]:
     """Runs all tiles and returns what their lanes found; the first error of any worker ends the sweep.
 
     ``on_chunk`` is called in this thread after chunks, with what tiles (by number) have found so far.
     """
     waiting = list(reversed(list(enumerate(tiles))))
-    found: dict[int, Saved] = {}
-    under_way: dict[int, Saved] = {}
+    found: dict[int, CheckpointFile] = {}
+    under_way: dict[int, CheckpointFile] = {}
     errors: list[BaseException] = []
     lock = threading.Lock()
 
@@ -185,7 +184,7 @@ def run_tiles(
     return [found[number] for number in range(len(tiles))]
 
 
-def _look(on_chunk: Any, under_way: dict[int, Saved], seen: Any) -> Any:
+def _look(on_chunk: Any, under_way: dict[int, CheckpointFile], seen: Any) -> Any:
     """Calls ``on_chunk`` if anything has come since the last time."""
     now = dict(under_way)
     mark = [(number, id(saved)) for number, saved in sorted(now.items())]
@@ -215,8 +214,8 @@ def run_tile(
     display: Display,
     stopping: Any,
     device: Any,
-    note: Callable[[Saved], None] | None = None,
-) -> Saved:
+    note: Callable[[CheckpointFile], None] | None = None,
+) -> CheckpointFile:
     """Runs a tile to its end, from its checkpoint if it has one."""
     display.begin(tile)
     name = tile.name()
@@ -251,17 +250,19 @@ def run_tile(
         display.advance((done - before) * count, tile)
         if note is not None:
             so_far = {"regret": runner.so_far(carry)[:, 0]}
-            note(Saved({**header, **seconds(), "episodes": done}, so_far))
+            note(CheckpointFile({**header, **seconds(), "episodes": done}, so_far))
         if done >= settings.num_episodes:
             break
         due = time.monotonic() - last_save >= settings.checkpoint_seconds
         if store is not None and (due or stopping()):
-            store.save_carry(name, Saved({**header, **seconds(), "episodes": done}, flatten(carry)))
+            store.save_carry(
+                name, CheckpointFile({**header, **seconds(), "episodes": done}, flatten(carry))
+            )
             last_save = time.monotonic()
         if stopping():
             raise Stop
     result = {key: values[:, 0] for key, values in runner.result(carry).items()}
-    kept = Saved({**header, **seconds(), "name": name}, result)
+    kept = CheckpointFile({**header, **seconds(), "name": name}, result)
     if store is not None:
         store.save_done(name, kept)
     return kept
@@ -288,9 +289,9 @@ def run_watched(
     tiles: list[Tile],
     store: Store | None,
     progress: bool | str,
-    on_chunk: Callable[[dict[int, Saved]], None] | None,
+    on_chunk: Callable[[dict[int, CheckpointFile]], None] | None,
     **already: int,
-) -> list[Saved]:
+) -> list[CheckpointFile]:
     """`run_tiles` with a progress line, ended by Ctrl-C after the chunk; ``already`` is what a checkpoint has (`Display`)."""
     if not tiles:
         tell(progress, "all runs are in the checkpoint: nothing is left to run")

@@ -29,6 +29,7 @@ from jaxbandit.learner import RESERVED, Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric, check_metrics, dims_of
 from jaxbandit.record import Recording, linear
+from jaxbandit.sweeps.checkpoint import CheckpointFile
 from jaxbandit.sweeps.dataset import AXES, make_dataset, warn_of_nan
 from jaxbandit.sweeps.families import expand_instances
 from jaxbandit.sweeps.groups import (
@@ -40,18 +41,17 @@ from jaxbandit.sweeps.groups import (
 )
 from jaxbandit.sweeps.identity import bits_of, identity, programs_of
 from jaxbandit.sweeps.loop import Settings, run_watched
-from jaxbandit.sweeps.merging import seeds_of
 from jaxbandit.sweeps.parameters import LearnerGrid, expand_learners
 from jaxbandit.sweeps.processes import (
     assign,
     begun_episodes,
+    checkpoint_state,
     exchange,
     forget_stale,
     open_store,
-    take_stock,
 )
 from jaxbandit.sweeps.progress import Progress
-from jaxbandit.sweeps.saved import Saved
+from jaxbandit.sweeps.shards import seeds_of
 from jaxbandit.sweeps.tiles import Plan, lanes_of
 from jaxbandit.xla.compilations import kept_compilations
 
@@ -241,7 +241,7 @@ def sweep(
             resume=resume,
             allow_other_bits=allow_other_bits,
         )
-    held = take_stock(store)
+    held = checkpoint_state(store)
     tiles, mine = assign(groups, held, seeds)
     if dry_run:
         memory = device_memory(settings.devices)
@@ -272,7 +272,7 @@ def sweep(
         metric_dims=dims,
     )  # fmt: skip
 
-    def report(under_way: dict[int, Saved]) -> None:
+    def report(under_way: dict[int, CheckpointFile]) -> None:
         parts = [*known, *under_way.values()]
         done = sum(
             len(lanes_of(each.header)) * each.header.get("episodes", total) for each in parts

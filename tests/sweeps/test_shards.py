@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.sweeps.merging import check_shard, merge, seeds_of
+from jaxbandit.sweeps.shards import check_shard, merge, seeds_of
 
 UNTIMED = ["compile_seconds", "run_seconds", "episodes_per_second"]
 

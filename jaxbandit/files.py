@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,11 +68,14 @@ def half_of_memory() -> int:
         return 2**32
 
 
-def regular_files(folder: Path, *patterns: str) -> tuple[list[Path], list[Path]]:
-    """The files of a folder that match a pattern, sorted: regular ones, and the others (links, pipes, devices)."""
+def regular_files(folder: Path, *patterns: str) -> list[Path]:
+    """The regular files of a folder that match a pattern, sorted; links, pipes and devices are named on stderr."""
     found = sorted({path for pattern in patterns for path in folder.glob(pattern)})
-    good = [path for path in found if stat.S_ISREG(path.lstat().st_mode)]
-    return good, [path for path in found if path not in good]
+    regular = [path for path in found if stat.S_ISREG(path.lstat().st_mode)]
+    for path in found:
+        if path not in regular:
+            print(f"jaxbandit: {path} is not read: not a regular file", file=sys.stderr)
+    return regular
 
 
 def write_atomically(path: Path, content: bytes, *, overwrite: bool = True) -> None:

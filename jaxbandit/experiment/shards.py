@@ -13,6 +13,7 @@ import os
 import re
 from pathlib import Path
 
+from jaxbandit.files import regular_files
 from jaxbandit.results import load, save
 from jaxbandit.sweeps.shards import check_shard, merge
 
@@ -51,7 +52,7 @@ def shard_path(folder: str | os.PathLike[str], label: str, shard: tuple[int, int
 def find_shards(folder: str | os.PathLike[str]) -> dict[str, list[Path]]:
     """The shards in a folder by the label of their sweep, in order."""
     found: dict[str, list[Path]] = {}
-    for file in sorted((Path(folder) / FOLDER).glob("*.nc")):
+    for file in regular_files(Path(folder) / FOLDER, "*.nc"):
         named = _NAME.fullmatch(file.name)
         if named is not None:
             found.setdefault(named["label"], []).append(file)

@@ -53,9 +53,9 @@ class Settings:
 def lane_keys(seed: int, lanes: Sequence[Lane]) -> np.ndarray:
     """Words of keys, uint32 [lanes, 1, 2]: fold_in(fold_in(key(seed), crc32(instance name)), seed number).
 
-    On the host: jax would compile a program for every number of lanes.
+    On the host: jax would compile a program for every number of lanes, and add `jax_random_seed_offset` to the seed.
     """
-    root = np.asarray(jax.random.key_data(jax.random.key(seed, impl="threefry2x32")))
+    root = np.array([0, seed], np.uint32)
     names = np.asarray([zlib.crc32(instance.encode()) for _, instance, _, _ in lanes], np.uint32)
     numbers = np.asarray([number for *_, number in lanes], np.uint32)
     return np.stack(fold_in(fold_in((root[:1], root[1:]), names), numbers), -1)[:, None]

@@ -173,7 +173,7 @@ def test_a_lost_seal_loses_nothing():
 
 IN_A_PROCESS = """
 import sys; sys.path[:0] = sys.argv[1:3]
-import test_saving as t
+import test_io as t
 damage, first, last, sealed = sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), sys.argv[6] == "sealed"
 print(dict(t.count_outcomes(getattr(t, damage), lambda size: range(first, last), sealed)))
 """

@@ -101,7 +101,7 @@ def _explained(function: Callable[..., Any], options: type) -> str:
     """The function's docstring with the fields of ``options`` in its section "Args:", but for those
     that it explains itself."""
     lines = (inspect.getdoc(function) or "").splitlines()
-    fields = (inspect.getdoc(options) or "").splitlines()
+    fields = (inspect.getdoc(options) or "Fields:").splitlines()  # python -OO drops docstrings
     fields = fields[fields.index("Fields:") + 1 :]
     if "Args:" not in lines:
         at = next((j for j, line in enumerate(lines) if line in ("Returns:", "Example:")), None)

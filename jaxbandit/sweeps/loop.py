@@ -195,12 +195,13 @@ def _look(on_chunk: Any, under_way: dict[int, CheckpointFile], seen: Any) -> Any
 
 @contextlib.contextmanager
 def inherited() -> Iterator[Any]:
-    """A function that calls another one with this thread's promotion rules of jax, which threads do not share."""
+    """A function that calls another one with this thread's settings of jax, which threads do not share."""
     config: Any = jax.config
     dtypes, ranks = config.jax_numpy_dtype_promotion, config.jax_numpy_rank_promotion
 
     def enter(function: Any, *arguments: Any) -> None:
-        with jax.numpy_dtype_promotion(dtypes), jax.numpy_rank_promotion(ranks):
+        promotion = jax.numpy_dtype_promotion(dtypes), jax.numpy_rank_promotion(ranks)
+        with promotion[0], promotion[1], jax.transfer_guard("allow"):
             function(*arguments)
 
     yield enter

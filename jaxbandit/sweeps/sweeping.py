@@ -53,6 +53,7 @@ from jaxbandit.sweeps.processes import (
 from jaxbandit.sweeps.progress import Progress
 from jaxbandit.sweeps.shards import seeds_of
 from jaxbandit.sweeps.tiles import Group, Plan, lanes_of, make_tiles
+from jaxbandit.xla.compat import on_host
 from jaxbandit.xla.compilations import kept_compilations
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Job(NamedTuple):
 
 
 @kept_compilations()
+@on_host("sweep")
 @with_options
 def sweep(
     learners: Learners,

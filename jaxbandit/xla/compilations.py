@@ -59,7 +59,12 @@ def default_cache() -> Path:
 def chosen_cache() -> Path | None:
     """Where compilations are kept, as the environment says; None for nowhere."""
     given = os.environ.get(VARIABLE, "")
-    return None if given == NOWHERE else Path(given) if given else default_cache()
+    if given:
+        return None if given == NOWHERE else Path(given)
+    try:
+        return default_cache()
+    except RuntimeError:  # a container's user without a home
+        return None
 
 
 class Keeping:

@@ -162,6 +162,6 @@ def test_only_regular_files_inside_the_folder_get_into_the_page(tmp_path, capsys
     target = folder / "outside.html"
     (folder / "report.html").unlink()
     (folder / "report.html").symlink_to(target)
-    with pytest.raises(FileExistsError, match="report.html exists"):
+    with pytest.raises(FileExistsError, match=r"report\.html exists"):
         make_report(folder)
     assert not target.exists()

@@ -70,7 +70,8 @@ def spelled_out(options: type, **defaults: Any) -> Callable[[Function], Function
             if name not in taken
         ]
         function.__signature__ = plain.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-        function.__doc__ = _explained(function, options)
+        if function.__doc__:  # python -OO drops docstrings
+            function.__doc__ = _explained(function, options)
         return function
 
     return decorate
@@ -101,7 +102,7 @@ def _explained(function: Callable[..., Any], options: type) -> str:
     """The function's docstring with the fields of ``options`` in its section "Args:", but for those
     that it explains itself."""
     lines = (inspect.getdoc(function) or "").splitlines()
-    fields = (inspect.getdoc(options) or "Fields:").splitlines()  # python -OO drops docstrings
+    fields = (inspect.getdoc(options) or "").splitlines()
     fields = fields[fields.index("Fields:") + 1 :]
     if "Args:" not in lines:
         at = next((j for j, line in enumerate(lines) if line in ("Returns:", "Example:")), None)

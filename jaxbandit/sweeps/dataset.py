@@ -10,6 +10,7 @@
     mdp_prob, mdp_reward, mdp_next_level  [instance, stage, level, action, outcome]
     mdp_rank        [instance, stage, level, action], nan without an order;  mdp_start [instance]
     action_name     [instance, stage, action];  reward_unit, reward_scale, level_name [instance]
+    reward_offset   [instance, stage]: added to rewards in the unit; nan if the instance has none
 
 The instances (mdp_*, action_name, ...) let a result be read and drawn by itself: `jaxbandit.instance_of` turns them back
 into an MDP. Instances of different sizes are padded with nan (names with ""), and so are learners without phases or with
@@ -73,6 +74,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "action_name": ("name of the action", "1"),
     "reward_unit": ("unit of rewards", "1"),
     "reward_scale": ("what a reward of 1 is in that unit", "1"),
+    "reward_offset": ("what is added to a reward in that unit", "1"),
     "level_name": ("what a level counts", "1"),
     "learner": ("learner", "1"),
     "instance": ("instance", "1"),
@@ -366,9 +368,11 @@ def _names(words: list[Labels], sizes: tuple[int, ...]) -> dict[str, Any]:
     for row, each in enumerate(words):
         for i, actions in enumerate(each.actions):
             names[row, i, : len(actions)] = actions
+    offsets = stack_padded([each.offsets for each in words], sizes[:1], dtype=np.float64)
     return {
         "action_name": (("instance", "stage", "action"), names.astype(str)),
         "reward_unit": (("instance",), np.array([each.unit for each in words], str)),
         "reward_scale": (("instance",), np.array([each.scale for each in words])),
+        "reward_offset": (("instance", "stage"), offsets),
         "level_name": (("instance",), np.array([each.level for each in words], str)),
     }

@@ -357,8 +357,9 @@ def stack_padded(
     if shape is None:
         shape = tuple(np.max([array.shape for array in arrays], axis=0).astype(int).tolist())
     padded = np.full((len(arrays), *shape), fill, dtype)
-    for row, array in zip(padded, arrays, strict=True):
-        row[tuple(slice(0, size) for size in array.shape)] = array
+    for row, array in enumerate(arrays):
+        corner: Any = (row, *(slice(0, size) for size in array.shape))
+        padded[corner] = array
     return padded
 
 

@@ -54,7 +54,7 @@ from jaxbandit.sweeps.progress import Progress
 from jaxbandit.sweeps.shards import seeds_of
 from jaxbandit.sweeps.tiles import Group, Plan, lanes_of, make_tiles
 from jaxbandit.xla.compat import on_host
-from jaxbandit.xla.compilations import kept_compilations
+from jaxbandit.xla.compilations import persistent_cache
 
 if TYPE_CHECKING:
     import xarray
@@ -74,7 +74,7 @@ class Job(NamedTuple):
     groups: list[Group]
 
 
-@kept_compilations()
+@persistent_cache()
 @on_host("sweep")
 @with_options
 def sweep(
@@ -177,7 +177,7 @@ def sweep(
     return found
 
 
-@kept_compilations()
+@persistent_cache()
 @with_options
 def plan(
     learners: Learners,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandit.experiment.contract import Arguments, Experiment, Options
 from jaxbandit.experiment.plans import check_resumable, decide, plan
-from jaxbandit.experiment.shards import parse_shard, shard_path
+from jaxbandit.experiment.shards import gather_checkpoints, parse_shard, shard_path
 from jaxbandit.files import regular_files, write_atomically
 from jaxbandit.waiting import waiting
 
@@ -65,6 +65,9 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
     if options.shard is not None:
         _run_shard(plans, folder, options)
         return None
+    if options.resume:
+        for label in plans:
+            gather_checkpoints(folder, label)
     check_folder(folder, list(plans), options)
     datasets = read_needed(experiment, options)
     print(f"{experiment.name}: {experiment.summary}", file=sys.stderr)

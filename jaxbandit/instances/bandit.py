@@ -75,7 +75,7 @@ def bandit(means: Any = None, values: Any = None, probabilities: Any = None) -> 
     return _named(mdp, means, float(scale), (float(low),) if low < 0 else ())
 
 
-@checks.drawn
+@checks.single_precision
 def bandit_random(key: Any, num_arms: int, low: float = 0.0, high: float = 1.0) -> MDP:
     """A Bernoulli bandit whose means are drawn uniformly from [low, high].
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem, bound
 from jaxbandit.learners.aggregate_po import aggregate_po
-from jaxbandit.learners.bandit_blocks import elimination, explore_then_commit, kl_ucb_epochs
 from jaxbandit.learners.bandits import epsilon_greedy, exp3, imed, kl_ucb, moss, ucb1
 from jaxbandit.learners.from_blocks import from_blocks
 from jaxbandit.learners.one_bit import one_bit
+from jaxbandit.learners.phased_bandits import elimination, explore_then_commit, kl_ucb_epochs
 from jaxbandit.learners.policy_gradient import policy_gradient
 from jaxbandit.learners.presets import expref, expref_shared, ordered_expref
 from jaxbandit.learners.prophet_bandit import prophet_bandit

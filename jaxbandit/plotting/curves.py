@@ -557,7 +557,9 @@ def _draw_inset(ax: Axes, ds: Dataset, panel: Panel) -> None:
     margin = np.array([0.13, 0.11])  # for the numbers on its axes
 
     def crowd(corner: tuple[float, float]) -> tuple[int, float]:
-        inside = (points > corner - margin) & (points < (corner[0] + wide, corner[1] + tall + 0.02))
+        inside = (points > corner - margin) & (
+            points < (corner[0] + wide + 0.06, corner[1] + tall + 0.02)
+        )
         return int(inside.all(axis=1).sum()), -corner[1]
 
     corners = [

@@ -12,7 +12,7 @@ import itertools
 import os
 import pathlib
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -51,10 +51,13 @@ class Drawn(NamedTuple):
     ``subtitle=False`` leaves it out."""
 
     def save(
-        self, path: str | os.PathLike, formats: Sequence[str] | None = None
+        self,
+        path: str | os.PathLike,
+        formats: Sequence[str] | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> list[pathlib.Path]:
         """Writes the figure; see `save_figure`."""
-        return save_figure(self.figure, path, formats)
+        return save_figure(self, path, formats, about=about)
 
     def show(self) -> None:
         """Opens a window with the figure and waits until it is closed, for scripts.
@@ -117,22 +120,25 @@ def styles(names: Sequence[str]) -> dict[str, Style]:
         >>> [style.color for style in chosen.values()]
         ['#0072B2', '#009E73']
     """
-    chosen: dict[str, Style] = {}
-    used = dict.fromkeys(KNOWN, 0)
-    others = 0
     plain = {name: "".join(filter(str.isalnum, name.lower())) for name in names}
+    used = dict.fromkeys([*KNOWN, ""], 0)
+    places: dict[str, tuple[str, int, int]] = {}
     for name in sorted(names, key=lambda name: plain[name] not in KNOWN):  # exact names come first
-        base = next((known for known in KNOWN if plain[name].startswith(known)), None)
-        if base is None:
-            color, variant = OTHERS[others % len(OTHERS)], others // len(OTHERS)
-            wanted, others = variant, others + 1
+        base = next((known for known in KNOWN if plain[name].startswith(known)), "")
+        number = used[base]
+        used[base] += 1
+        if base:
+            color, line = KNOWN[base]
+            places[name] = color, line, number
         else:
-            (color, wanted), variant = KNOWN[base], used[base]
-            used[base] += 1
+            variant = number // len(OTHERS)
+            places[name] = OTHERS[number % len(OTHERS)], variant, variant
+    chosen: dict[str, Style] = {}
+    for name in sorted(places, key=lambda name: places[name][2]):
+        color, line, variant = places[name]
         taken = [other.line for other in chosen.values()]
-        order = LINES[wanted:] + LINES[:wanted]
-        line = min(order, key=taken.count)  # the first of those that are least used
-        chosen[name] = Style(_tone(color, variant), line)
+        order = LINES[line:] + LINES[:line]
+        chosen[name] = Style(_tone(color, variant), min(order, key=taken.count))
     return {name: chosen[name] for name in names}
 
 

@@ -18,6 +18,7 @@ LAYERS = [
         "result_axes",
         "tabular",
         "registry",
+        "specs",
         "waiting",
         "xla",
     },

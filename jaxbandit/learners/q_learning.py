@@ -7,7 +7,8 @@ level s,
     alpha = (H + 1) / (H + n),   b = c sqrt(H L / n),   V = min(1, max_a Q(a)),
 
 from Q = 1; V is 0 at level 0 and after stage H. L = ln(k A H T / delta) with delta = 1/T, and c is
-``bonus_scale``.
+``bonus_scale``. The policy is greedy in Q, which is not clipped; ties, such as those between actions that were
+never tried (Q = 1), go to the first action.
 
 Deviations from the reference: totals lie in [0, 1] instead of [0, H], so the bonus is divided by H;
 rewards are random; H T is the number of steps. The updates of an episode read the values from before
@@ -86,9 +87,9 @@ def constants(problem: Problem, params: Any) -> QConstants:
     )
 
 
-def init(problem: Problem, params: Any) -> QState:
+def init(problem: Problem, constants: Any, key: Array) -> QState:
     """Every Q is 1."""
-    del params
+    del constants, key
     shape = (problem.horizon, problem.width, problem.num_actions)
     return QState(q=jnp.ones(shape, jnp.float32), visits=jnp.zeros(shape, jnp.int32))
 

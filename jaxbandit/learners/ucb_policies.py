@@ -5,7 +5,7 @@ Every assignment of actions to states is an arm. After each was played once, the
 
     mean total reward + c sqrt(2 ln t / (times played))
 
-is played in episode t, with c = ``bonus_scale`` (1 in the reference). There are A^n arms for n
+is played in episode t, with c = ``bonus_scale`` (1 in the reference); ties go to the first arm. There are A^n arms for n
 states, so it is for tiny MDPs only and refuses others. Without further knowledge all states of
 levels 1..k count; ``reachable`` leaves out states that no policy visits, where actions do not
 matter.
@@ -146,9 +146,9 @@ def _functions(reachable: tuple[tuple[bool, ...], ...] | None):
             num_actions=np.int32(problem.num_actions),
         )
 
-    def init(problem: Problem, params: Any) -> UCBState:
+    def init(problem: Problem, constants: Any, key: Array) -> UCBState:
         """No arm was played."""
-        del params
+        del constants, key
         shape = (problem.horizon, problem.width + 1)
         values = place_values(shape, problem.num_actions, reachable)
         arms = problem.num_actions ** int((values > 0).sum())

@@ -33,7 +33,7 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.3rem; margin-top: 2.2rem; border-bot
 h3 { font-size: 1.05rem; margin: 1.6rem 0 0.3rem; } figure { margin: 0.6rem 0 1.4rem; }
 img { max-width: 100%; display: block; margin: 0 auto; }
 figcaption { color: #595959; font-size: 0.85rem; margin-top: 0.4rem; }
-nav { columns: 14rem; font-size: 0.9rem; } nav ul { margin: 0 0 0.6rem; padding-left: 1.1rem; break-inside: avoid; }
+nav { font-size: 0.9rem; line-height: 1.6; }
 table { border-collapse: collapse; font-size: 0.88rem; margin: 0.8rem 0; }
 th, td { border: 1px solid #ccc; padding: 0.2rem 0.6rem; text-align: left; vertical-align: top; }
 th { background: #f2f2f2; }

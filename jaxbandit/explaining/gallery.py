@@ -74,11 +74,11 @@ def gallery_page(results: Path | None = None) -> str:
     kinds = {"experiments": "experiment", "instances": "instance", "learners": "learner"}
     body = [f"<h1>jaxbandit {html.escape(jaxbandit.__version__)}</h1>", "<nav>"]
     for section, entries_of in listed.items():
-        links = "".join(
-            f'<li><a href="#{kinds.get(section, section)}-{html.escape(name)}">{html.escape(name)}</a></li>'
+        links = " · ".join(
+            f'<a href="#{kinds.get(section, section)}-{html.escape(name)}">{html.escape(name)}</a>'
             for name in entries_of
         )
-        body.append(f'<ul><li><a href="#{section}"><b>{section}</b></a></li>{links}</ul>')
+        body.append(f'<p><a href="#{section}"><b>{section}</b></a>: {links}</p>')
     body.append("</nav>")
     parts = {
         "experiments": _experiments(listed["experiments"], results),

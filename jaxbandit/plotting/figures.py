@@ -237,7 +237,7 @@ def plain_axes(ax: Axes) -> None:
     ax.tick_params(which="minor", color=LIGHT_GREY, length=1.5, width=0.5)
 
 
-def number_axis(ax: Axes, which: str, low: float, high: float, scale: str | bool) -> None:
+def number_axis(ax: Axes, which: str, low: float, high: float, log: str | bool) -> None:
     """Scale ("linear", "log" or "symlog"; True is "log"), limits and round ticks of the "x" or "y"
     axis; no ticks beyond ``high`` if the limits grow. "symlog" is linear up to ``low`` and
     begins at 0."""
@@ -250,7 +250,7 @@ def number_axis(ax: Axes, which: str, low: float, high: float, scale: str | bool
         NullLocator,
     )
 
-    scale = scale if isinstance(scale, str) else "log" if scale else "linear"
+    scale = log if isinstance(log, str) else "log" if log else "linear"
     axis = getattr(ax, f"{which}axis")
     more = {"linthresh": low, "linscale": 0.4} if scale == "symlog" else {}
     getattr(ax, f"set_{which}scale")(scale, **more)
@@ -435,8 +435,7 @@ def banner(
             0.1 / wide, 1 - down / tall, shown, va="top", fontsize=points, color=color, linespacing=1.15
         ).set_in_layout(False)  # fmt: skip
     legend.set_bbox_to_anchor((1 - right / wide if beside else 0.1 / wide, 1 - start / tall))
-    engine = figure.get_layout_engine()
-    assert engine is not None
+    engine: Any = figure.get_layout_engine()
     engine.set(rect=(0, 0, 1 - right / wide, 1 - top / tall))
 
 

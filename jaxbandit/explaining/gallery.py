@@ -128,7 +128,7 @@ def _experiments(listed: Sequence[str], results: Path | None) -> Iterator[str]:
         yield from _entries(name, "experiment")
         pictures = figures_of(name, results)
         for file in pictures[:MOST_FIGURES]:
-            caption = read_about(file).get("Description", "")
+            caption = read_about(file.read_bytes()).get("Description", "")
             meaning = load_experiment(name).outputs.get(file.name, file.stem)
             told = html.escape(f"{meaning}. {caption}" if caption else meaning)
             yield f"<figure>{image(file.stem, file.read_bytes())}<figcaption>{told}</figcaption></figure>"

@@ -159,7 +159,8 @@ def plot_regret(
     """
     accept("labels", labels, LABELS)
     look = Look(
-        learners, kind, level, scale, inset, bounds, slope_guides, phases, parameters, key, colors, names
+        learners=learners, kind=kind, level=level, scale=scale, inset=inset, bounds=bounds, slope_guides=slope_guides,
+        phases=phases, parameters=parameters, key=key, colors=colors, names=names,
     )  # fmt: skip
     ds = whole(ds)
     groups = families(ds)
@@ -241,7 +242,8 @@ def plot_panels(
         {'I1': ['ExpRef'], 'I2': ['ExpRef']}
     """
     look = Look(
-        learners, kind, level, scale, inset, bounds, slope_guides, phases, parameters, key, colors, names
+        learners=learners, kind=kind, level=level, scale=scale, inset=inset, bounds=bounds, slope_guides=slope_guides,
+        phases=phases, parameters=parameters, key=key, colors=colors, names=names,
     )  # fmt: skip
     ds = whole(ds)
     chosen = list(families(ds)) if panels is None else list(panels)
@@ -399,7 +401,7 @@ def draw_panel(
     flat = [label for label, b in bands.items() if linear and _last(b.center) < FLAT * high]
     flat = flat if look.inset and len(flat) < len(bands) else []
     notes += [f"inset: {', '.join(shown_as[label] for label in flat)}"] if flat else []
-    return Panel(bands, ends, notes, flat, (low, high), style)
+    return Panel(bands=bands, ends=ends, notes=notes, flat=flat, limits=(low, high), style=style)
 
 
 def curve_styles(

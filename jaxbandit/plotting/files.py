@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pathlib
 import re
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.checks import accept
-from jaxbandit.files import replace_file, temporary_name
+from jaxbandit.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +66,6 @@ def save_figure(
     for file in files:
         form = file.suffix[1:]
         file.parent.mkdir(parents=True, exist_ok=True)
-        aside = temporary_name(file)
         described = {"Description": caption} if caption else {}
         facts: dict[str, Any] = {
             "png": {**described, **(about or {})},
@@ -73,28 +73,32 @@ def save_figure(
             "pdf": {"CreationDate": None, **({"Subject": caption} if caption else {})},
             "eps": {"CreationDate": None},
         }
+        content = io.BytesIO()
+        opaque = _opaque(figure) if form == "eps" else contextlib.nullcontext()
+        with matplotlib.rc_context(FILE_SETTINGS), opaque:
+            figure.savefig(content, format=form, dpi=dpi, metadata=facts.get(form))
         try:
-            opaque = _opaque(figure) if form == "eps" else contextlib.nullcontext()
-            with matplotlib.rc_context(FILE_SETTINGS), opaque:
-                figure.savefig(aside, format=form, dpi=dpi, metadata=facts.get(form))
-            replace_file(aside, file)
+            write_atomically(file, content.getvalue())
         except OSError as error:
             raise OSError(error.errno, f"cannot write the figure to {file}: {error}") from error
-        finally:
-            aside.unlink(missing_ok=True)
         written.append(file)
     return written
 
 
-def read_about(file: str | os.PathLike) -> dict[str, str]:
+def read_about(data: bytes) -> dict[str, str]:
     """What a png file says about itself: "Description", "Title" and the like, as `save_figure` wrote
-    them; nothing if the file cannot be read."""
+    them; nothing if it is no png.
+
+    Example:
+        >>> read_about(b"no picture")
+        {}
+    """
     from PIL import Image
 
     try:
-        with Image.open(file) as image:
+        with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
             return {str(key): str(value) for key, value in getattr(image, "text", {}).items()}
-    except (OSError, ValueError, SyntaxError):
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return {}
 
 

@@ -17,6 +17,7 @@ from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, remember, short
 
 
+@checks.single_precision
 def bandit(means: Any = None, values: Any = None, probabilities: Any = None) -> MDP:
     """A K-armed bandit: Bernoulli arms with these means, or arms with any finite number of values.
 

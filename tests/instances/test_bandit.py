@@ -113,3 +113,20 @@ def test_what_others_call_them_leads_to_our_names():
     described = jb.describe("bandit")
     assert [entry.kind for entry in described.entries] == ["instance", "feedback"]
     assert all(name in str(described) for name in ("ucb1", "thompson", "kl-ucb"))
+
+
+def test_regret_figures_know_the_bound():
+    mdps = {f"b{gap}": jb.make_instance("bandit", means=[0.5, 0.5 + gap]) for gap in (0.1, 0.3)}
+    uniform = jb.make_learner("uniform")
+    ds = jb.sweep({"uniform": uniform}, mdps, num_episodes=50, num_seeds=2, progress=False)
+    drawn = jb.plot_regret(ds, instance="b0.3", bound="lai-robbins")
+    line = next(line for line in drawn.axes.get_lines() if line.get_color() == "#595959")
+    constant = theory.lai_robbins([0.5, 0.8])
+    np.testing.assert_allclose(line.get_ydata()[-1], constant * np.log(50), rtol=1e-5)
+    jb.plot_panels(ds, bound="lai-robbins")
+    with pytest.raises(ValueError, match="bound: 'gittins'"):
+        jb.plot_regret(ds, instance="b0.3", bound="gittins")
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+    ds = jb.sweep({"uniform": uniform}, {"I": mdp}, num_episodes=50, num_seeds=2, progress=False)
+    with pytest.raises(ValueError, match="accepted: K-armed bandits"):
+        jb.plot_regret(ds, bound="lai-robbins")

@@ -26,7 +26,7 @@ MOST_POLICIES = 4096
 """Of UCB1 over policies: arms that a short run can try at all."""
 MOST_UNKNOWN = 500
 """Of trajectory TS, which factors matrices of (H k A (k+1))^3 operations."""
-MOST_DRAWS = 20_000
+MOST_DRAWS = 5_000
 """Of PSRL: the gamma variates of an episode."""
 
 

@@ -37,7 +37,7 @@ from .prophet import NUM_EPISODES
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
     from .ladder_own import Ladder
 

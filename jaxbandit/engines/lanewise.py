@@ -74,6 +74,10 @@ class Lanewise(ABC):
         """W, the lanes of a tile: from the learner, the sizes and the platform alone."""
 
     @abstractmethod
+    def key(self, *names: str) -> tuple[str, ...]:
+        """The digests of these functions, which name compiled programs."""
+
+    @abstractmethod
     def execute(
         self,
         name: Any,
@@ -95,7 +99,7 @@ class Lanewise(ABC):
             for own, lanes in alike(tile.own).items():
                 chosen = whole_tile(lanes, self.width)
                 function, args = self._beginning(rules, tile.mdps, tile.params, own, chosen)
-                name = ("begin", rules.init, own, self.sizes[2], self.width)
+                name = ("begin", self.key("init"), own, self.sizes[2], self.width)
                 first = self.execute(name, function, args, tile.device, small=True)
                 begun = (args[-1], jax.tree.map(np.asarray, first))
                 self.own_shapes[own] = without_lanes(begun)
@@ -108,10 +112,15 @@ class Lanewise(ABC):
                 parts[own] = (lanes, (constants, state))
             return placed(parts, self.width)
 
+    def first_states(self, rules: Any, lanes: int) -> tuple[Callable, tuple]:
+        """The function that makes the states of the first lanes, in the sizes of the program, and its arguments, the last of
+        which are the constants; nothing is run. Needs x64."""
+        chosen, room = np.arange(lanes), self.sizes[:2]
+        return self._beginning(rules, self.mdps, self.params, room, chosen)
+
     def _program_shapes(self, rules: Any) -> tuple[Any, Any]:
         """Shapes of constants and state of a lane in the sizes of the program; nothing is run. Needs x64."""
-        lanes, room = np.zeros(1, np.int32), self.sizes[:2]
-        function, args = self._beginning(rules, self.mdps, self.params, room, lanes)
+        function, args = self.first_states(rules, 1)
         return without_lanes((args[-1], jax.eval_shape(function, *args)))
 
     def learner_bytes(self, rules: Any) -> int:
@@ -167,7 +176,7 @@ class Lanewise(ABC):
             return jax.vmap(report, axis, axis_size=self.width)(state[0])
 
         shapes = {own: (state,) for own, (_, state) in self.own_shapes.items()}
-        return self._told(tile, ("report", report), lanes, (state,), shapes, lambda *_: (), axis)
+        return self._told(tile, ("report", self.key("report")), lanes, (state,), shapes, lambda *_: (), axis)
 
     def measure(
         self,
@@ -188,7 +197,8 @@ class Lanewise(ABC):
             mdps = shrunk(jax.tree.map(lambda x: x[lanes], tile.mdps), own)
             return worlds(mdps, policy[lanes, : own[0], : own[1] + 1], (), real)
 
-        name = ("metrics", tuple(self.metrics.items()), self.rules, axis)
+        measures = tuple(self.metrics)
+        name = ("metrics", measures, self.key(*(f"metric {each}" for each in measures)), axis)
         begun = (constants, state)
         return self._told(tile, name, lanes, begun, self.own_shapes, rest, axis)
 

@@ -27,6 +27,7 @@ from typing import Any, TypedDict
 import jax
 import numpy as np
 
+from jaxbandit.engines.functions import lower_functions
 from jaxbandit.engines.lanewise import Lanewise, TileArrays
 from jaxbandit.engines.padding import Own, joined
 from jaxbandit.errors import LearnerError
@@ -35,6 +36,7 @@ from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import settled
+from jaxbandit.xla.lowering import Lowered
 from jaxbandit.xla.platforms import platform_of
 from jaxbandit.xla.programs import PROGRAMS
 
@@ -53,6 +55,7 @@ class RunnerOptions(TypedDict, total=False):
         metrics: name -> function of state and world (`jaxbandit.metrics`), evaluated at the points.
         own: if the MDPs are padded (`jaxbandit.engines.padding.grown`), the H and k of each group's itself. The
             episode engine alone takes it, and learners that can be padded.
+        functions: what the learner's functions lower to, if that is known (`engines.functions.lower_functions`).
     """
 
     chunk_size: int | None
@@ -61,6 +64,7 @@ class RunnerOptions(TypedDict, total=False):
     platform: str | None
     metrics: Mapping[str, Metric] | None
     own: Sequence[Own] | None
+    functions: Mapping[str, Lowered] | None
 
 
 class Runner(Lanewise):
@@ -82,6 +86,7 @@ class Runner(Lanewise):
         platform: str | None = None,
         metrics: Mapping[str, Metric] | None = None,
         own: Sequence[Own] | None = None,
+        functions: Mapping[str, Lowered] | None = None,
     ):
         """See `jaxbandit.engines.make_runner`."""
         self.name = learner.name
@@ -104,6 +109,9 @@ class Runner(Lanewise):
         self.padded = own is not None
         self.own = tuple(own) if own is not None else (self.sizes[:2],) * self.groups
         self.own_shapes = {}
+        self._functions = functions
+        self.engine_text: str | None = None
+        """The digest of the program that plays episodes, once it is compiled."""
         self.compile_seconds = 0.0
         self.run_seconds = 0.0
         self.params = {name: np.asarray(value) for name, value in learner.params.items()}
@@ -138,6 +146,21 @@ class Runner(Lanewise):
         """The numbers of the lanes (group by group) in each tile; every lane is in one."""
         lanes = np.arange(self.groups * self.seeds)
         return [lanes[first : first + self.width] for first in range(0, len(lanes), self.width)]
+
+    @property
+    def functions(self) -> Mapping[str, Lowered]:
+        """What the learner's functions lower to: its identity at these sizes."""
+        if not self._functions:
+            self._functions = lower_functions(self)
+        return self._functions
+
+    def key(self, *names: str) -> tuple[str, ...]:
+        """The digests of these functions, which name compiled programs."""
+        return tuple(self.functions[name].digest for name in names)
+
+    @abstractmethod
+    def engine_digest(self) -> str:
+        """The digest of the program that plays episodes; it is lowered if need be, and not compiled."""
 
     @property
     @abstractmethod
@@ -224,16 +247,16 @@ class Runner(Lanewise):
         H, k, A = self.sizes
         words = None if small else f"{self.name}, H={H} k={k} A={A}"
         try:
-            program, seconds = PROGRAMS.get(
-                name, function, args, device, self.platform, words, donate
-            )
+            program = PROGRAMS.get(name, function, args, device, self.platform, words, donate)
         except Exception as error:
             self._blame_functions(error)
             raise
-        self.compile_seconds += seconds
+        if not small:
+            self.engine_text = program.digest
+        self.compile_seconds += program.seconds
         began = time.perf_counter()
         with settled():
-            result = jax.block_until_ready(program(*jax.device_put(args, device)))
+            result = jax.block_until_ready(program.call(*jax.device_put(args, device)))
         self.run_seconds += time.perf_counter() - began
         return result
 

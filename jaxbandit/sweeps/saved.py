@@ -132,7 +132,7 @@ ENTRIES: dict[str, Callable[[Any], bool]] = {
     "lanes": _lanes,
     "name": lambda value: isinstance(value, str),
     "bits": lambda value: isinstance(value, list) and all(map(_texts, value)),
-    "programs": _texts,
+    "program": _texts,
     "generation": _whole,
     "episodes": _whole,
     "compile_seconds": _seconds,

@@ -38,7 +38,7 @@ from jaxbandit.sweeps.groups import (
     make_groups,
     most_workers,
 )
-from jaxbandit.sweeps.identity import bits_of, identity, programs_of
+from jaxbandit.sweeps.identity import Identity, bits_of, configuration
 from jaxbandit.sweeps.loop import Settings, run_watched
 from jaxbandit.sweeps.merging import seeds_of
 from jaxbandit.sweeps.parameters import LearnerGrid, expand_learners
@@ -48,6 +48,7 @@ from jaxbandit.sweeps.processes import (
     exchange,
     forget_stale,
     open_store,
+    set_aside,
     take_stock,
 )
 from jaxbandit.sweeps.progress import Progress
@@ -228,8 +229,8 @@ def sweep(
     settings = dataclasses.replace(
         settings, workers=most_workers(groups, settings, max_lanes, max_bytes)
     )
-    config = identity(grids, mdps, groups, settings, record)
-    bits, programs = bits_of(settings.devices[0], settings.pad), programs_of(grids)
+    config = configuration(grids, mdps, groups, settings, record)
+    bits, identity = bits_of(settings.devices[0], settings.pad), Identity(settings, groups)
 
     store = None
     if checkpoint is not None and not dry_run:
@@ -237,12 +238,15 @@ def sweep(
             checkpoint,
             config=config,
             bits=bits,
-            programs=programs,
+            identity=identity,
             resume=resume,
             allow_other_bits=allow_other_bits,
         )
     held = take_stock(store)
     tiles, mine = assign(groups, held, seeds)
+    if store is not None and identity.lower_engines(tiles, held.headers):
+        held = take_stock(set_aside(store))
+        tiles, mine = assign(groups, held, seeds)
     if dry_run:
         memory = device_memory(settings.devices)
         return Plan(
@@ -257,7 +261,7 @@ def sweep(
         **config,
         "bits": bits,
         "other_bits": [] if store is None else store.other_bits,
-        "programs": {name: each.digest for name, each in programs.items()},
+        "programs": identity.by_learner(),
         "num_seeds": count,
         "shard": None if shard is None else list(shard),
         "chunk_size": chunk_size,

@@ -65,8 +65,10 @@ def inverse(model: Model) -> Array:
 
 
 def plan(reward: Array, transition: Array) -> Array:
-    """Q [H, k, A] of the model with mean rewards [H, k, A] and probabilities [H, k, A, k] of the
-    levels 1..k, clipped at 1 (totals lie in [0, 1]).
+    """Q [H, k, A] of the model with mean rewards [H, k, A] and probabilities [H, k, A, k] of the levels 1..k.
+
+    Q = r + p min(V, 1) with V = max_a Q: the value of what follows is clipped at 1, the largest total, and Q is not, so
+    that clipping makes no ties between actions.
 
     Example:
         >>> import jax.numpy as jnp
@@ -77,8 +79,8 @@ def plan(reward: Array, transition: Array) -> Array:
     def back(tail, x):
         reward, transition = x
         onward = [transition[:, :, s] * tail[s] for s in range(tail.shape[0])]
-        q = jnp.minimum(reward + reduce(jnp.add, onward), 1)
-        return jnp.max(q, axis=-1), q
+        q = reward + reduce(jnp.add, onward)
+        return jnp.minimum(jnp.max(q, axis=-1), 1), q
 
     tail = jnp.zeros(reward.shape[1], reward.dtype)
     unroll = reward.shape[0] if active().straight else 1

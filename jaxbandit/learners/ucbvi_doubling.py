@@ -7,6 +7,8 @@ two, the rule of UCRL2 (Jaksch, Ortner and Auer 2010) with one state's count in 
 So the policy changes at most H k A log2(2 T) times, and an episode that changes nothing costs only
 its counts.
 
+Ties go to the first action: among actions that were never tried or whose Q is clipped at 1, numbering decides.
+
 Deviation from UCB-VI: between two plans the learner plays on with an old policy, whose counts are
 behind by a factor of two at most.
 """
@@ -94,11 +96,11 @@ def act(state: DoublingState, key: Array, constants: DoublingConstants) -> Array
 
 
 def optimistic_q(model: Model, constants: DoublingConstants) -> Array:
-    """Q [H, k, A] of one lane."""
+    """Q [H, k, A] of one lane, at most 1."""
     weight = inverse(model)
     known = model.reward * weight + constants.bonus * jnp.sqrt(weight)
     reward = jnp.where(model.visits > 0, known, constants.hope[:, :, None])
-    return plan(reward, model.moves.astype(jnp.float32) * weight[..., None])
+    return jnp.minimum(plan(reward, model.moves.astype(jnp.float32) * weight[..., None]), 1)
 
 
 def update(

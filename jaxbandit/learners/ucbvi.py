@@ -151,9 +151,9 @@ def act(state: UCBVIState, key: Array, constants: UCBVIConstants) -> Array:
 def _variant(monotone: bool, bernstein: bool):
     """init and update of a variant; the same objects on every call, so that equal learners share compilations."""
 
-    def init(problem: Problem, params: Any) -> UCBVIState:
+    def init(problem: Problem, constants: Any, key: Array) -> UCBVIState:
         """Nothing is known and every Q is 1."""
-        del params
+        del constants, key
         H, k, A = problem.horizon, problem.width, problem.num_actions
         fields = 2 + k if bernstein else 1 + k
         return UCBVIState(

@@ -82,9 +82,9 @@ def constants(problem: Problem, params: Any) -> DoublingConstants:
     )
 
 
-def init(problem: Problem, params: Any) -> DoublingState:
+def init(problem: Problem, constants: Any, key: Array) -> DoublingState:
     """Every Q is 1, and action 0 is the first among equals."""
-    del params
+    del constants, key
     policy = jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
     return DoublingState(model=empty(problem), policy=policy, plans=jnp.int32(0))
 

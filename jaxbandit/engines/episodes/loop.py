@@ -89,7 +89,7 @@ def run_chunk(
 
     Episode t of a lane uses the words (t, 0), (t, 1), ... of fold_in(key, 0) for the environment and
     fold_in(fold_in(key, 1), t) for the learner, so any cut into calls gives the same bits. Regrets beyond ``count``
-    mean nothing; the regret of what is no policy is nan. ``rules`` are normalised.
+    mean nothing; the regret of what is no policy is nan.
     """
     enter, act, update, leave, _ = lane_functions(rules)
     world, width = lanes.world, lanes.keys[0].shape

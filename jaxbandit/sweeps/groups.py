@@ -76,7 +76,7 @@ def _functions_of(learner: Learner) -> list[Any]:
         for name, value in form._asdict().items()
         if name not in ("params", "name", "check", "specs", "blocks", "of")
     ]
-    return [value if isinstance(value, str | tuple | bool) else id(value) for value in fields]
+    return [id(value) if callable(value) else repr(value) for value in fields]
 
 
 def _lowered(

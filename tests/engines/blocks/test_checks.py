@@ -35,7 +35,7 @@ def init_spoiled(problem, constants, key):
     return Counting(jnp.int32(0), jnp.asarray(constants["spoil"], jnp.int32))
 
 
-def spoiled_third(state):
+def spoiled_third(state, constants):
     """Arms of 10 and 0 episodes that are right until the third block. All ways to spoil that are in one program."""
     ways = jax.tree.map(lambda *each: jnp.stack(each), *[way(right()) for way in SPOILED.values()])
     return jax.tree.map(lambda x, y: jnp.where(state.blocks == 2, x[state.spoil], y), ways, right())
@@ -118,7 +118,7 @@ def shaped(**wrong):
     def init(problem, constants, key):
         return Counting(jnp.int32(0))
 
-    return BlockForm(init, lambda state: right()._replace(**wrong), next_one)
+    return BlockForm(init, lambda state, constants: right()._replace(**wrong), next_one)
 
 
 SHAPES = [
@@ -139,7 +139,7 @@ def test_wrong_shapes_are_named_before_anything_runs(wrong, message):
 def test_other_results_are_named():
     good = shaped()
     with pytest.raises(LearnerError, match=r"next_block returns tuple; accepted: jb\.Blocks"):
-        run(good._replace(next_block=lambda state: (1, 2)))
+        run(good._replace(next_block=lambda state, constants: (1, 2)))
     with pytest.raises(LearnerError, match=r"absorb returns .*float64.*; accepted: a state like"):
         run(good._replace(absorb=lambda state, episodes, totals, constants: Counting(totals)))
 

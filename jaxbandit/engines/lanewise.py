@@ -186,7 +186,9 @@ class Lanewise(ABC):
             return jax.vmap(report, axis, axis_size=self.width)(state[0])
 
         shapes = {own: (state,) for own, (_, state) in self.own_shapes.items()}
-        return self._told(tile, ("report", self.key("report")), lanes, (state,), shapes, lambda *_: (), axis)
+        return self._told(
+            tile, ("report", self.key("report")), lanes, (state,), shapes, lambda *_: (), axis
+        )
 
     def measure(
         self,

@@ -215,7 +215,9 @@ def first_difference(before: str, now: str) -> str:
     for lines in zip_longest(before.splitlines(), now.splitlines(), fillvalue=""):
         if lines[0] != lines[1]:
             old, new = (line.strip() for line in lines)
-            start = max(0, len(os.path.commonprefix([old, new])) - SHOWN // 2)
+            pairs = enumerate(zip_longest(old, new))
+            same = next((at for at, (one, other) in pairs if one != other), 0)
+            start = max(0, same - SHOWN // 2)
             old, new = (_cut(line, start) for line in (old, new))
             return f'"{old}" before, "{new}" now'
     return "the same text"

@@ -16,7 +16,6 @@ import warnings
 import numpy as np
 import pytest
 
-
 from jaxbandit.sweeps import checkpoint
 from jaxbandit.sweeps.checkpoint import CheckpointError, Saved, Store, decode, differences, encode
 from jaxbandit.sweeps.saved import MAGIC

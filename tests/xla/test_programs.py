@@ -13,7 +13,6 @@ from jaxbandit.xla import programs
 from jaxbandit.xla.platforms import CPU, GPU, active
 from jaxbandit.xla.programs import PROGRAMS, Programs
 
-
 DEVICE = (jax.local_devices()[0], CPU)
 
 

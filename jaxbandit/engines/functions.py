@@ -43,6 +43,7 @@ def _episode_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowe
     bits = jax.ShapeDtypeStruct(lanes, jnp.uint32)
     with x64(False):
         try:
+            fixed, first = constants, state
             state, constants = jax.tree.map(
                 lambda leaf: _in_32_bits(leaf, lanes), (state, constants)
             )
@@ -53,7 +54,7 @@ def _episode_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowe
             update = _lower(runner, "update", rules.update, state, act.out, seen, constants)
             metrics = _metrics(runner, state, act.out, constants, np.float32)
         except Exception:  # as the contract says it, where that is broken
-            check_steps(rules, runner.sizes, constants, state)
+            check_steps(rules, runner.sizes, fixed, first)
             raise
     with x64():
         found = {"act": act, "update": update, "feedback": feedback}

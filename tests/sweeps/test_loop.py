@@ -167,7 +167,7 @@ def test_other_bits_are_refused_or_told(tmp_path, monkeypatch):
         jb.CheckpointError, match=r'jax: ".*" in the checkpoint, "99\.0" now.*allow_'
     ):
         jb.sweep(**options)
-    after = jb.sweep(**options | {"allow_other_bits": True, "num_seeds": 3})
+    after = jb.sweep(**options | {"allow_backend_change": True, "num_seeds": 3})
     config = json.loads(after.attrs["config"])
     assert config["bits"]["jax"] == "99.0"
     assert [each["jax"] for each in config["other_bits"]] != ["99.0"]

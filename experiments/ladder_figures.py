@@ -21,7 +21,7 @@ from jaxbandit.plotting.figures import (
     plain_axes,
     styles,
 )
-from jaxbandit.stats.doubts import DOUBTS
+from jaxbandit.stats.coverage_warnings import WARNINGS
 from jaxbandit.stats.intervals import method_of_all
 
 from .ladder_contestants import RUNGS, YARDSTICKS, rung_of
@@ -150,7 +150,7 @@ def summary(ds: Dataset, sizes: str, over: str = "instances") -> Drawn:
         unit = "" if unit in ("reward", "own units") else f" ({unit})"
         ax.set_xlabel(f"final regret{unit}", fontsize=TICK_SIZE)
     episodes = int(ds["episode"].values[-1])
-    doubts = {DOUBTS[row.doubt] for row in rows.values() if row.doubt}
+    doubts = {WARNINGS[row.warning] for row in rows.values() if row.warning}
     doubt = f"\n{'; '.join(sorted(doubts))}" if doubts else ""
     apart = ", " if len(families) > 1 else "\n"
     figure.suptitle(

@@ -44,6 +44,8 @@ def small_instance(
     wanted = inspect.signature(INSTANCES.constructors[name]).parameters
     drawn = "key" in wanted and not {"theta", "down_stages", "down_actions"} & set(given)
     needed = [key for key, p in wanted.items() if p.default is p.empty]
+    if "horizon" in wanted and isinstance(wanted["horizon"].default, int):
+        needed.append("horizon")  # a default may be long
     if name.startswith("hard-"):
         needed += ["gap"] + (["horizon", "num_downs"] if drawn else [])
     if name == "bandit" and "probabilities" not in given:
@@ -53,7 +55,8 @@ def small_instance(
     if "probabilities" in needed and "probabilities" not in used:
         rows = used["values" if "values" in wanted else "rewards"]
         used["probabilities"] = [[1 / len(row)] * len(row) for row in rows]
-    told = {key: _shortened(value) for key, value in used.items()}
+    shown = used or {key: p.default for key, p in wanted.items()}
+    told = {key: _shortened(value) for key, value in shown.items()}
     if drawn:
         used["key"], told["key"] = jax.random.key(seed), f"jax.random.key({seed})"
     return make_instance(name, **used), told

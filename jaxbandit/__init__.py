@@ -35,13 +35,25 @@ if TYPE_CHECKING:
     from jaxbandit import types as types
     from jaxbandit import xla as xla
     from jaxbandit.errors import CheckpointError, SweepInterrupted
+    from jaxbandit.experiments.ladder_own import ladder
     from jaxbandit.explaining.describing import describe
     from jaxbandit.inspecting import difficulty as difficulty
     from jaxbandit.inspecting import hardness, run, trace
     from jaxbandit.instances import INSTANCES, make_instance, register_instance
     from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
     from jaxbandit.learners import LEARNERS, from_blocks, make_learner, one_bit, register_learner
-    from jaxbandit.mdp import MDP, label, labels_of, mean_reward, transition_kernel, validate
+    from jaxbandit.mdp import (
+        MDP,
+        from_arrays,
+        from_gymnasium,
+        label,
+        labels_of,
+        mean_reward,
+        to_arrays,
+        to_gymnax,
+        transition_kernel,
+        validate,
+    )
     from jaxbandit.planning import (
         evaluate,
         gaps,
@@ -67,19 +79,31 @@ if TYPE_CHECKING:
     from jaxbandit.results import load, save
     from jaxbandit.results import references as references
     from jaxbandit.results.references import reference, reference_sweep
-    from jaxbandit.results.selecting import final_policy, in_units, instance_of, select
+    from jaxbandit.results.selection import final_policy, in_units, instance_of, select
     from jaxbandit.studies import Range, Tuner, tune, until_decided
     from jaxbandit.studies import hooks as hooks
     from jaxbandit.sweeps import Plan, family, grid, merge, plan, points, sweep
 
 _HOME = {
+    "experiments.ladder_own": ["ladder"],
     "errors": ["CheckpointError", "SweepInterrupted"],
     "explaining.describing": ["describe"],
     "inspecting": ["difficulty", "hardness", "run", "trace"],
     "instances": ["INSTANCES", "make_instance", "register_instance"],
     "learner": ["BlockForm", "Blocks", "Learner", "Problem"],
     "learners": ["LEARNERS", "from_blocks", "make_learner", "one_bit", "register_learner"],
-    "mdp": ["MDP", "label", "labels_of", "mean_reward", "transition_kernel", "validate"],
+    "mdp": [
+        "MDP",
+        "from_arrays",
+        "from_gymnasium",
+        "label",
+        "labels_of",
+        "mean_reward",
+        "to_arrays",
+        "to_gymnax",
+        "transition_kernel",
+        "validate",
+    ],
     "planning": [
         "evaluate",
         "gaps",
@@ -104,7 +128,7 @@ _HOME = {
     ],
     "results": ["load", "references", "save"],
     "results.references": ["reference", "reference_sweep"],
-    "results.selecting": ["final_policy", "in_units", "instance_of", "select"],
+    "results.selection": ["final_policy", "in_units", "instance_of", "select"],
     "studies": ["Range", "Tuner", "hooks", "tune", "until_decided"],
     "sweeps": ["Plan", "family", "grid", "merge", "plan", "points", "sweep"],
 }
@@ -151,7 +175,9 @@ __all__ = [
     "evaluate",
     "family",
     "final_policy",
+    "from_arrays",
     "from_blocks",
+    "from_gymnasium",
     "gaps",
     "grid",
     "hardness",
@@ -160,6 +186,7 @@ __all__ = [
     "instance_of",
     "label",
     "labels_of",
+    "ladder",
     "load",
     "make_instance",
     "make_learner",
@@ -196,6 +223,8 @@ __all__ = [
     "sweep",
     "testing",
     "theory",
+    "to_arrays",
+    "to_gymnax",
     "trace",
     "transition_kernel",
     "tune",

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandit.experiment.contract import Arguments, Experiment, Options
 from jaxbandit.experiment.plans import check_resumable, decide, plan
-from jaxbandit.experiment.shards import parse_shard, shard_path
+from jaxbandit.experiment.shards import gather_checkpoints, parse_shard, shard_path
+from jaxbandit.files import regular_files, write_atomically
 from jaxbandit.waiting import waiting
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
     if options.shard is not None:
         _run_shard(plans, folder, options)
         return None
+    if options.resume:
+        for label in plans:
+            gather_checkpoints(folder, label)
     check_folder(folder, list(plans), options)
     datasets = read_needed(experiment, options)
     print(f"{experiment.name}: {experiment.summary}", file=sys.stderr)
@@ -79,7 +83,7 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
     for name, text in tables.items():
         print(f"\n{for_terminal(text, folder / name)}")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(f"{text}\n", encoding="utf-8")
+        write_atomically(folder / name, f"{text}\n".encode())
         files.append(folder / name)
     expected = experiment.expect(datasets, options) if experiment.expect is not None else ""
     if expected:
@@ -124,8 +128,24 @@ def draw(
         return []
     with waiting("drawing the figures"):
         figures = experiment.figures(datasets, options)
-        saved = [drawn.save(folder / stem, options.formats) for stem, drawn in figures.items()]
+        ordered = sorted(figures, key=lambda stem: _rank(experiment, stem))
+        saved = [
+            figures[stem].save(folder / stem, options.formats, _about(experiment, stem, number))
+            for number, stem in enumerate(ordered, 1)
+        ]
     return [file for files in saved for file in files]
+
+
+def _rank(experiment: Experiment, stem: str) -> int:
+    """The place of a figure among the outputs: the first is the one to look at."""
+    listed = [Path(name).stem for name in experiment.outputs]
+    return listed.index(stem) if stem in listed else len(listed)
+
+
+def _about(experiment: Experiment, stem: str, number: int) -> dict[str, str]:
+    """What the file says about itself, for `jaxbandit report`."""
+    meaning = experiment.outputs.get(f"{stem}.png", stem)
+    return {"Title": meaning.split(" (also")[0], "Comment": f"figure {number} of {experiment.name}"}
 
 
 def check_folder(folder: Path, labels: list[str], options: Options) -> None:
@@ -172,7 +192,7 @@ def read_folder(folder: Path) -> dict[str, Dataset]:
     """All results of a folder, by label."""
     from jaxbandit.results import load
 
-    return {file.stem: load(file) for file in sorted(Path(folder).glob("*.nc"))}
+    return {file.stem: load(file) for file in regular_files(Path(folder), "*.nc")}
 
 
 def join(*datasets: Dataset) -> Dataset:
@@ -225,7 +245,6 @@ def _arguments(arguments: Mapping[str, Any], options: Options) -> dict[str, Any]
         "seed": options.seed,
         "devices": options.devices,
         "max_lanes": options.max_lanes,
-        "pad": not options.no_pad,
         "progress": {"auto": True, "always": "always", "never": False}[options.progress],
     }
     return {**common, **arguments}

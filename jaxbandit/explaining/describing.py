@@ -13,9 +13,10 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from jaxbandit.checks import choice, did_you_mean
+from jaxbandit.checks import choice
 from jaxbandit.explaining.descriptions import WIDTH, Description, Entry, Parameter
 from jaxbandit.explaining.docstrings import entries, example, paragraphs
+from jaxbandit.registry import near_names
 
 KINDS = ("learner", "instance", "experiment", "feedback", "preset")
 
@@ -54,7 +55,7 @@ def describe(name: str, kind: str | None = None) -> Description:
     found = [_DESCRIBE[each](name) for each in searched if name in known[each]]
     if not found:
         every = list(dict.fromkeys(one for listed in known.values() for one in listed))
-        hint = did_you_mean(name, every)
+        hint = near_names(name, every)
         raise ValueError(f"name: {name!r}; {hint}accepted: {', '.join(every)}")
     return Description(tuple(found))
 
@@ -73,7 +74,7 @@ def names(kind: str) -> list[str]:
     if kind == "feedback":
         from jaxbandit import feedback
 
-        return list(feedback.KINDS)
+        return list(feedback.kinds())
     if kind == "preset":
         found = {preset: None for each in names("learner") for preset in presets(each)}
         return list(found)
@@ -169,7 +170,7 @@ def _of_learner(name: str, constructor: Callable, needed: list[str]) -> list[str
     if not needed:
         learner = constructor()
         sees = f"Sees {learner.feedback} feedback (jaxbandit list {learner.feedback})"
-        told = f"; is told: {', '.join(learner.needs)}" if learner.needs else ""
+        told = f"; requires: {', '.join(learner.requires)}" if learner.requires else ""
         varied = [key for key, value in learner.params.items() if getattr(value, "ndim", 0) == 0]
         lines.append(f"{sees}{told}.")
         if varied:
@@ -187,13 +188,7 @@ def _of_learner(name: str, constructor: Callable, needed: list[str]) -> list[str
 def _feedback(name: str) -> Entry:
     from jaxbandit import feedback
 
-    shown = {
-        "one-bit": feedback.OneBitFeedback,
-        "bandit": feedback.BanditFeedback,
-        "trajectory": feedback.TrajectoryFeedback,
-        "segments:m": feedback.SegmentsFeedback,
-        "semi-bandit": feedback.SemiBanditFeedback,
-    }[name]
+    shown = feedback.FEEDBACKS[name].fields
     first, *rest = paragraphs(shown)
     seen = [
         each

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.checks import printable
-from jaxbandit.feedback import check_kind
+from jaxbandit.feedback import FEEDBACKS, check_kind, feedback_kind
 from jaxbandit.learner.fitting import named
 from jaxbandit.learner.forms import BlockForm, Learner
 from jaxbandit.xla.compat import x64
 
-NEEDS = ("rank", "optimal_policy")
+REQUIRES = ("rank", "optimal_policy")
 """What a learner may ask for beyond the sizes and T."""
 COORDINATES = (
     "learner", "instance", "parameter", "seed", "episode", "phase", "stage", "level", "family",
@@ -34,23 +34,21 @@ PHASED = {"phase_end": 1, "active_actions": 3}
 """Reports that results know, with their number of axes: [phase] and [phase, stage, level]."""
 TAKEN = (*RESERVED, *PHASED)
 """Names that no parameter has: it becomes a coordinate where it varies."""
-OF_SUMS = ("bandit", "one-bit")
-"""Kinds of feedback whose sums over episodes are all that a block form is told."""
 
 
 def check_contract(learner: Learner) -> Learner:
     """Returns the learner if what it declares can be meant, else raises ValueError or TypeError.
 
-    Checked without running anything: functions can be called, the feedback and the needs are known,
+    Checked without running anything: functions can be called, the feedback and what is required is known,
     parameters are numbers. Engines and sweeps call this for every learner they get.
 
     Example:
         >>> import jaxbandit as jb
         >>> from jaxbandit.learner import check_contract
-        >>> check_contract(jb.make_learner("uniform")._replace(needs=("ranks",)))
+        >>> check_contract(jb.make_learner("uniform")._replace(requires=("ranks",)))
         Traceback (most recent call last):
         ...
-        ValueError: learner 'uniform': needs: 'ranks'; accepted: rank, optimal_policy
+        ValueError: learner 'uniform': requires: 'ranks'; accepted: rank, optimal_policy
     """
     if not isinstance(learner, Learner):
         raise TypeError(f"learner: {learner!r}; accepted: a Learner (make_learner makes one)")
@@ -66,11 +64,11 @@ def check_contract(learner: Learner) -> Learner:
     except (ValueError, TypeError, AttributeError) as error:
         accepted = str(error).partition("accepted: ")[2] or "a kind of jaxbandit.feedback"
         refuse("feedback", learner.feedback, accepted)
-    if not isinstance(learner.needs, tuple | list):
-        refuse("needs", learner.needs, f"a tuple of {', '.join(NEEDS)}")
-    for need in learner.needs:
-        if not isinstance(need, str) or need not in NEEDS:
-            refuse("needs", need, ", ".join(NEEDS))
+    if not isinstance(learner.requires, tuple | list):
+        refuse("requires", learner.requires, f"a tuple of {', '.join(REQUIRES)}")
+    for field in learner.requires:
+        if not isinstance(field, str) or field not in REQUIRES:
+            refuse("requires", field, ", ".join(REQUIRES))
     if not isinstance(learner.params, Mapping) and not _is_nothing(learner.params):
         refuse("params", learner.params, "a dictionary, name -> number or array")
     for name, value in dict(learner.params).items():
@@ -92,8 +90,9 @@ def check_contract(learner: Learner) -> Learner:
         if not isinstance(learner.blocks, BlockForm):
             refuse("blocks", learner.blocks, "a BlockForm, or None")
         _check_functions(learner.blocks, ("init", "next_block", "absorb"), refuse)
-        if learner.feedback not in OF_SUMS:
-            only = f"{' or '.join(OF_SUMS)} in block form, which hears sums alone"
+        if feedback_kind(learner.feedback).sums is None:
+            known = [kind.name for kind in FEEDBACKS.values() if kind.sums is not None]
+            only = f"{' or '.join(known)} in block form, which is given sums alone"
             refuse("feedback", learner.feedback, only)
         if learner.replaced:
             what = f"of other functions than its {' and '.join(learner.replaced)}"
@@ -114,7 +113,7 @@ def _is_nothing(params: Any) -> bool:
 
 def _check_functions(form: Any, needed: tuple[str, ...], refuse: Any) -> None:
     """Functions of a Learner or BlockForm can be called; the optional ones may be missing."""
-    optional = ("renewed", "report", "constants", "check", "caption", "pad")
+    optional = ("renewed", "report", "constants", "check")
     for field in (*needed, *(name for name in optional if name in form._fields)):
         value = getattr(form, field)
         if not callable(value) and (field in needed or value is not None):

@@ -20,7 +20,8 @@ The arm of (l, i, a) is the randomised policy
 
 played n = ceil(12 s ln T / eps^2) times. Exploration is drawn anew in every episode, as the lemmas
 need. The active sets change only when a phase is complete; after the last phase the learner plays
-alpha-hat of the last complete one. The two learners differ in exploration and in C_{l,i}, and in
+alpha-hat of the last complete one (action 0 before the first). Ties of Phi-hat go to the first action; arms are played in
+index order, so numbering the actions otherwise matters where T cuts a stage short. The two learners differ in exploration and in C_{l,i}, and in
 nothing else.
 
 With the constants of the theorems (preset "theory") the guarantee holds and nothing is eliminated
@@ -38,7 +39,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.learner import BlockForm, Blocks, Problem, with_zeros
+from jaxbandit.learner import BlockForm, Blocks, Problem
 from jaxbandit.learners.phases import MAX_PHASES, phases
 from jaxbandit.theory import LARGEST_THRESHOLD, thresholds
 from jaxbandit.types import Array
@@ -87,9 +88,9 @@ class ExpRefState(NamedTuple):
     """int32 [R, H, k+1]: size of the active sets after each phase; -1 before."""
 
 
-def init(problem: Problem, params: Any) -> ExpRefState:
+def init(problem: Problem, constants: Any, key: Array) -> ExpRefState:
     """Algorithm 2, line 1: every action is active, and the first phase begins at stage H."""
-    del params
+    del constants, key
     states = (problem.horizon, problem.width + 1)
     full = jnp.ones((*states, problem.num_actions), bool)
     zeros = jnp.zeros(states, jnp.int32)
@@ -133,8 +134,7 @@ def constants(
 def exploration(state: ExpRefState, constants: ExpRefConstants) -> jax.Array:
     """Lines 2-5: the exploration policy e, action probabilities [H, k+1, A] in the active sets."""
     real = constants.epsilons.dtype
-    # At states that a padded MDP does not have nothing is active.
-    count = jnp.maximum(jnp.sum(state.active, axis=-1, keepdims=True), 1)
+    count = jnp.sum(state.active, axis=-1, keepdims=True)
     spread = state.active.astype(real) / count.astype(real)
     lowest = jnp.iinfo(jnp.int32).min
     top = jnp.argmax(jnp.where(state.active, constants.rank, lowest), axis=-1)
@@ -236,5 +236,4 @@ def block_form(ordered: bool) -> BlockForm:
         absorb=absorb,
         report=report,
         constants=partial(constants, ordered),
-        pad=with_zeros,
     )

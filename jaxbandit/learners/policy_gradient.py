@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learner import Learner, Problem, with_zeros
+from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.parameters import check_gradient
 from jaxbandit.learners.softmax import drawn_policy, score_gradient
 from jaxbandit.types import Array
@@ -108,8 +108,6 @@ def policy_gradient(
         lanes_last=True,
         constants=constants,
         check=check_gradient,
-        # An optimizer may look at all entries at once, and so at those that were added.
-        pad=with_zeros if optimizer is None else None,
     )
 
 
@@ -145,8 +143,8 @@ def _functions(
 ):
     """init and update for an optimizer or schedule; the same objects for the same arguments."""
 
-    def init(problem: Problem, params: Any) -> PolicyGradientState:
-        del params
+    def init(problem: Problem, constants: Any, key: Array) -> PolicyGradientState:
+        del constants, key
         logits = jnp.zeros((problem.horizon, problem.width, problem.num_actions), jnp.float32)
         memory = () if optimizer is None else optimizer.init(logits)
         return PolicyGradientState(logits, memory, jnp.float32(0), jnp.int32(0))

@@ -11,7 +11,6 @@ of the sweep, so that comparisons with it are paired.
 
 from __future__ import annotations
 
-import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,10 @@ import numpy as np
 from jaxbandit.checks import accept, dataset
 from jaxbandit.mdp import MDP
 from jaxbandit.record import explicit
-from jaxbandit.results.saving import load
+from jaxbandit.results.io import load
+from jaxbandit.sweeps.dataset import stack_padded
 from jaxbandit.sweeps.identity import digest
+from jaxbandit.sweeps.shards import described
 
 if TYPE_CHECKING:
     import xarray
@@ -73,7 +74,7 @@ def reference_sweep(name: str) -> dict[str, Any]:
         (['instances', 'num_episodes', 'num_seeds', 'record', 'seed'], 100000)
     """
     stored = _stored(name)
-    config = json.loads(stored.attrs["config"])
+    config = described(stored, "config")
     return {
         "instances": _by_family(stored),
         "num_episodes": int(config["num_episodes"]),
@@ -90,7 +91,7 @@ def make_reference(
 
     Example: see the tests; `jaxbandit.experiments.references` writes the committed files with it.
     """
-    config = json.loads(dataset.attrs["config"])
+    config = described(dataset, "config")
     for name, mdp in instances.items():
         known = config["instances"].get(name, {}).get("sha256")
         if digest(mdp) != known:
@@ -103,32 +104,20 @@ def make_reference(
     few = dataset.isel(episode=np.arange(count // points - 1, count, count // points))
     kept = few[["regret", "optimal_value"]]
     kept["regret"] = few["regret"].astype(np.float32)
+    axes = [f"{PREFIX}{axis}" for axis in ("stage", "level", "action", "outcome")]
     for table in TABLES:
-        kept[f"{PREFIX}{table}"] = _padded(
-            table, [instances[str(n)] for n in kept["instance"].values]
-        )
+        arrays = [np.asarray(getattr(instances[str(n)], table)) for n in kept["instance"].values]
+        stacked = stack_padded(arrays, fill=-1, dtype=arrays[0].dtype)
+        kept[f"{PREFIX}{table}"] = (("instance", *axes[: stacked.ndim - 1]), stacked)
     kept.attrs = {
         key: dataset.attrs[key] for key in ("config", "versions", "created") if key in dataset.attrs
     } | {"command": command, "note": note}
     return kept
 
 
-def _padded(table: str, mdps: list[MDP]) -> tuple[tuple[str, ...], np.ndarray]:
-    """One table of all instances; sizes differ, so it is padded with -1."""
-    arrays = [np.asarray(getattr(mdp, table)) for mdp in mdps]
-    axes = [f"{PREFIX}{axis}" for axis in ("stage", "level", "action", "outcome")]
-    largest = tuple(np.max([a.shape for a in arrays], axis=0).astype(int)) if arrays[0].ndim else ()
-    full = np.full((len(arrays), *largest), -1, arrays[0].dtype)
-    for row, array in zip(full, arrays, strict=True) if largest else ():
-        row[tuple(slice(0, size) for size in array.shape)] = array
-    if not largest:
-        full = np.array(arrays)
-    return ("instance", *axes[: len(largest)]), full
-
-
 def stored_instances(stored: xarray.Dataset) -> dict[str, MDP]:
     """The instances as they were; their digests are checked."""
-    config = json.loads(stored.attrs["config"])["instances"]
+    config = described(stored, "config")["instances"]
     found = {}
     for row, name in enumerate(map(str, stored["instance"].values)):
         about = config[name]
@@ -175,7 +164,7 @@ def _together(theirs: xarray.Dataset, mine: xarray.Dataset) -> xarray.Dataset:
     import xarray
 
     dataset("mine", mine)
-    config = [json.loads(part.attrs.get("config", "{}")) for part in (theirs, mine)]
+    config = [described(part, "config") for part in (theirs, mine)]
     for entry in ("num_episodes", "seed"):
         values = [part.get(entry) for part in config]
         if values[0] != values[1]:

@@ -27,6 +27,7 @@ from jaxbandit import checks
 from jaxbandit.learner import RESERVED, Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import check_metrics, dims_of
+from jaxbandit.sweeps.checkpoint import CheckpointFile
 from jaxbandit.sweeps.dataset import AXES, make_dataset, warn_of_nan
 from jaxbandit.sweeps.estimate import measure
 from jaxbandit.sweeps.families import Instances, expand_instances
@@ -37,23 +38,24 @@ from jaxbandit.sweeps.groups import (
     make_groups,
     most_workers,
 )
-from jaxbandit.sweeps.identity import bits_of, identity, programs_of
+from jaxbandit.sweeps.identity import Identity, bits_of, configuration
 from jaxbandit.sweeps.loop import Settings, run_watched
-from jaxbandit.sweeps.merging import seeds_of
 from jaxbandit.sweeps.options import SweepOptions, with_options
 from jaxbandit.sweeps.parameters import LearnerGrid, expand_learners
 from jaxbandit.sweeps.processes import (
     assign,
     begun_episodes,
+    checkpoint_state,
     exchange,
     forget_stale,
     open_store,
-    take_stock,
+    set_aside,
 )
 from jaxbandit.sweeps.progress import Progress
-from jaxbandit.sweeps.saved import Saved
+from jaxbandit.sweeps.shards import seeds_of
 from jaxbandit.sweeps.tiles import Group, Plan, lanes_of, make_tiles
-from jaxbandit.xla.compilations import kept_compilations
+from jaxbandit.xla.compat import on_host
+from jaxbandit.xla.compilations import persistent_cache
 
 if TYPE_CHECKING:
     import xarray
@@ -73,7 +75,8 @@ class Job(NamedTuple):
     groups: list[Group]
 
 
-@kept_compilations()
+@persistent_cache()
+@on_host("sweep")
 @with_options
 def sweep(
     learners: Learners,
@@ -115,26 +118,29 @@ def sweep(
         warnings.warn("sweep(dry_run=True) is now jb.plan(...)", DeprecationWarning, stacklevel=4)
         return make_plan(job)  # type: ignore[return-value]
     grids, mdps, seeds, count, settings, groups = job
-    config = identity(grids, mdps, groups, settings, options.record)
-    bits, programs = bits_of(settings.devices[0], settings.pad), programs_of(grids)
+    config = configuration(grids, mdps, groups, settings, options.record)
+    bits, identity = bits_of(settings.devices[0]), Identity(settings, groups)
     store = None
     if options.checkpoint is not None:
         store = open_store(
             options.checkpoint,
             config=config,
             bits=bits,
-            programs=programs,
+            identity=identity,
             resume=options.resume,
             allow_other_bits=options.allow_backend_change,
         )
-    held = take_stock(store)
-    _, mine = assign(groups, held, seeds)
+    held = checkpoint_state(store)
+    tiles, mine = assign(groups, held, seeds)
+    if store is not None and identity.lower_engines(tiles, held.headers):
+        held = checkpoint_state(set_aside(store))
+        _, mine = assign(groups, held, seeds)
     known = [found for found in held.results if held.first_holder(found) == jax.process_index()]
     described = {
         **config,
         "bits": bits,
         "other_bits": [] if store is None else store.other_bits,
-        "programs": {name: each.digest for name, each in programs.items()},
+        "programs": identity.by_learner(),
         "num_seeds": count,
         "shard": None if options.shard is None else list(options.shard),
         "chunk_size": options.chunk_size,
@@ -151,7 +157,7 @@ def sweep(
     )  # fmt: skip
     total, on_chunk = settings.num_episodes, options.on_chunk
 
-    def report(under_way: dict[int, Saved]) -> None:
+    def report(under_way: dict[int, CheckpointFile]) -> None:
         parts = [*known, *under_way.values()]
         done = sum(
             len(lanes_of(each.header)) * each.header.get("episodes", total) for each in parts
@@ -175,7 +181,7 @@ def sweep(
     return found
 
 
-@kept_compilations()
+@persistent_cache()
 @with_options
 def plan(
     learners: Learners,

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.sweeps.parameters import LearnerGrid
+from jaxbandit.xla.lowering import Lowered
 
 Cell = tuple[str, str, int]
 """(learner name, instance name, index of the parameter point)."""
@@ -36,8 +36,6 @@ class Demand:
     width: int
     """Lanes of a tile."""
     bytes_per_lane: int
-    moved_per_lane: int = 0
-    """Bytes that a step moves, about."""
     reports: Mapping[str, int] = field(default_factory=dict)
     """What the learner reports: name -> number of axes."""
 
@@ -49,17 +47,15 @@ class Group:
     grids: Mapping[str, LearnerGrid]
     engine: str
     instances: Mapping[str, MDP]
-    ask: Callable[[Group], Demand]
-    """Asks the engine; only called when it is needed."""
-    room: tuple[int, int] | None = None
-    """H and k in which all of them run, if they are padded; else their own."""
-    words: Callable[[Group, list[Lane]], str] = lambda *_: ""
-    """What the plan says of the group with these lanes."""
+    demand: Demand
+    """Width of a tile and memory of a lane."""
+    functions: Mapping[str, Lowered]
+    """What the functions of its learners lower to, by name."""
 
-    @cached_property
-    def demand(self) -> Demand:
-        """Width of a tile and memory of a lane."""
-        return self.ask(self)
+    @property
+    def parts(self) -> dict[str, str]:
+        """The digests of the functions, by name."""
+        return {name: each.digest for name, each in self.functions.items()}
 
     @property
     def cells(self) -> list[Cell]:
@@ -80,8 +76,7 @@ class Group:
     def title(self) -> str:
         """What it is called while it compiles."""
         H, k, _, _ = self.sizes
-        padded = "" if self.room is None else ", padded"
-        return f"{self.name}, H={H} k={k}{padded}"
+        return f"{self.name}, H={H} k={k}"
 
     @property
     def name(self) -> str:
@@ -97,8 +92,7 @@ class Group:
     def sizes(self) -> tuple[int, int, int, int]:
         """H, k, A, M of its program."""
         mdp = next(iter(self.instances.values()))
-        H, k = self.room or (mdp.horizon, mdp.width)
-        return H, k, mdp.num_actions, mdp.num_outcomes
+        return mdp.horizon, mdp.width, mdp.num_actions, mdp.num_outcomes
 
 
 @dataclass(frozen=True)

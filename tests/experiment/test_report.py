@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from html.parser import HTMLParser
 
 import numpy as np
@@ -9,7 +10,13 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit.experiment.report import make_report, markdown_table, page, text_to_html
+from jaxbandit.experiment.report import (
+    make_report,
+    markdown_table,
+    page,
+    read_figures,
+    text_to_html,
+)
 
 VOID = {"meta", "img", "br"}
 TINY_PNG = base64.b64decode(
@@ -90,6 +97,25 @@ def test_report_of_a_folder_takes_its_figures_and_tables(tmp_path):
     assert make_report(tmp_path, overwrite=True) == path
 
 
+def test_own_figures_come_first_with_headings_and_captions(tmp_path):
+    """What a figure shows is in its file, so that later plots do not push it away."""
+    drawn = jb.plot_regret(dataset())
+    drawn.save(tmp_path / "z.png", about={"Title": "second", "Comment": "figure 2 of mine"})
+    drawn.save(tmp_path / "y.png", about={"Title": "the figure", "Comment": "figure 1 of mine"})
+    drawn.save(tmp_path / "a.png")
+    (tmp_path / "b.png").write_bytes(b"no picture")
+    assert [p.name for p in read_figures(tmp_path)] == ["y", "z", "a", "b"]
+    (tmp_path / "b.png").unlink()
+    jb.save(dataset(), tmp_path / "sweep.nc")
+    words = make_report(tmp_path).read_text(encoding="utf-8")
+    assert (
+        words.index("<h3>The figure</h3>")
+        < words.index("<h3>Second</h3>")
+        < words.index("<h3>A</h3>")
+    )
+    assert words.count(f"<figcaption>y: {drawn.caption}") == 1
+
+
 def test_report_of_a_single_file_draws_and_tabulates(tmp_path):
     jb.save(dataset(), tmp_path / "sweep.nc")
     path = make_report(tmp_path / "sweep.nc", tmp_path / "deep" / "page.html")
@@ -112,7 +138,7 @@ def test_text_that_is_no_table_stays_as_it_is():
     assert text_to_html("a  b\n1  2") == "<pre>a  b\n1  2</pre>"
     mixed = text_to_html("A note\non two lines.\n\n| a |\n|---|\n| 1 |")
     assert mixed.startswith("<p>A note on two lines.</p>\n<table>")
-    read(page("title", {}, {"x.md": mixed}, {}))
+    read(page("title", [], {"x.md": mixed}, {}))
 
 
 @pytest.mark.parametrize(
@@ -139,3 +165,28 @@ def test_what_is_no_sweep_is_refused_before_it_is_drawn(tmp_path, change, messag
     with pytest.raises(ValueError, match=message):
         make_report(file)
     assert [path.name for path in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_only_regular_files_inside_the_folder_get_into_the_page(tmp_path, capsys):
+    """A folder from somewhere else: links to files outside, pipes and devices."""
+    folder, secret = tmp_path / "results", tmp_path / "secret"
+    folder.mkdir()
+    secret.write_text("the secret")
+    jb.save(dataset(), folder / "whole.nc")
+    (folder / "mine.md").write_text("| a |\n|---|\n| in |")
+    for name in ("a.md", "a.txt", "a.png", "a.nc"):
+        (folder / name).symlink_to(secret)
+    (folder / "b.png").symlink_to("/dev/zero")
+    for name in ("c.png", "c.nc", "c.txt"):
+        os.mkfifo(folder / name)
+    text = make_report(folder).read_text()
+    assert "whole" in text
+    assert "the secret" not in text
+    assert base64.b64encode(b"the secret").decode()[:10] not in text
+    assert capsys.readouterr().err.count("is not read: not a regular file") == 8
+    target = folder / "outside.html"
+    (folder / "report.html").unlink()
+    (folder / "report.html").symlink_to(target)
+    with pytest.raises(FileExistsError, match=r"report\.html exists"):
+        make_report(folder)
+    assert not target.exists()

@@ -97,14 +97,17 @@ def test_exploration_probability_of_the_ordered_variant():
     ("parameters", "message"),
     [
         ({"preset": "fast"}, "preset: 'fast'; accepted: theory, practical"),
-        ({"ratio": 1.0}, "ratio: 1.0; accepted: a number > 0 and < 1"),
+        ({"ratio": 1.0}, "ratio: 1.0; accepted: a finite number > 0 and < 1"),
         ({"episodes_scale": 0}, "episodes_scale: 0; accepted: a finite number > 0"),
         ({"episodes_scale": float("inf")}, "episodes_scale: inf; accepted: a finite number > 0"),
         ({"threshold": float("nan")}, "threshold: nan; accepted: a finite number > 0"),
         ({"threshold": "big"}, "threshold: 'big'; accepted: a finite number > 0"),
         ({"epsilons": "abc"}, "epsilons: 'abc'; accepted: 1..32 numbers"),
-        ({"num_phases": 33}, "num_phases: 33; accepted: whole numbers, 1..32"),
-        ({"num_phases": 2.5}, "num_phases: 2.5; accepted: whole numbers, 1..32"),
+        ({"num_phases": 33}, "num_phases: 33; accepted: a whole number, at least 1 and at most 32"),
+        (
+            {"num_phases": 2.5},
+            "num_phases: 2.5; accepted: a whole number, at least 1 and at most 32",
+        ),
         ({"epsilons": []}, r"epsilons: \[\]; accepted: 1..32 numbers in \(0, 1\]"),
         ({"epsilons": [0.5, 1.5]}, r"epsilons: \[0.5 1.5\]; accepted"),
         ({"epsilons": np.full(40, 0.1)}, "accepted: 1..32 numbers"),
@@ -131,7 +134,7 @@ def test_after_the_last_phase_and_when_there_is_none():
     form = learner.blocks
     with x64():
         given = jax.tree.map(jnp.asarray, constants(epsilons=[0.9]))
-        state = form.init(problem(1000), learner.params)
+        state = form.init(problem(1000), None, None)
         for _ in range(2):
             blocks = form.next_block(state, given)
             assert int(blocks.episodes[0]) == 103  # ceil(12 ln 1000 / 0.81)
@@ -143,7 +146,7 @@ def test_after_the_last_phase_and_when_there_is_none():
         assert policy.max(-1).min() == 1
         assert episodes > 1000  # more than are left: it is never absorbed
         given = jax.tree.map(jnp.asarray, constants(num_episodes=10))
-        too_short = form.init(problem(10), learner.params)
+        too_short = form.init(problem(10), None, None)
         ((policy, episodes),) = played(form.next_block(too_short, given))
         assert policy.argmax(-1).tolist() == [[0, 0], [0, 0]]
 

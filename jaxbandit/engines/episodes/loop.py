@@ -25,7 +25,7 @@ from jaxbandit.engines.episodes.policies import PolicyForm
 from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regret
 from jaxbandit.engines.episodes.simulation import Sizes, simulate
 from jaxbandit.engines.episodes.world import EpisodeWorld
-from jaxbandit.feedback import observe
+from jaxbandit.feedback import feedback_kind, observe
 from jaxbandit.learner import Learner, StraightForm
 from jaxbandit.learner.fitting import in_32_bits
 from jaxbandit.types import Array
@@ -89,7 +89,7 @@ def run_chunk(
 
     Episode t of a lane uses the words (t, 0), (t, 1), ... of fold_in(key, 0) for the environment and
     fold_in(fold_in(key, 1), t) for the learner, so any cut into calls gives the same bits. Regrets beyond ``count``
-    mean nothing; the regret of what is no policy is nan. ``rules`` are normalised.
+    mean nothing; the regret of what is no policy is nan.
     """
     enter, act, update, leave, _ = lane_functions(rules)
     world, width = lanes.world, lanes.keys[0].shape
@@ -173,7 +173,7 @@ def run_chunk(
     play_stretch = deterministic
     if form.randomised:
         play_stretch = all_randomised if active().straight else randomised
-    drawn = (sizes.horizon, form.randomised, rules.feedback == "one-bit")
+    drawn = (sizes.horizon, form.randomised, feedback_kind(rules.feedback).random_bits)
 
     def stretch(j, carry):
         state, regrets = carry

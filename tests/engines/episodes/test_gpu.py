@@ -10,7 +10,7 @@ import pytest
 from lanes_by_hand import stack
 
 import jaxbandit as jb
-from jaxbandit.engines import grown, make_runner
+from jaxbandit.engines import make_runner
 from jaxbandit.engines.runner import Runner
 from jaxbandit.errors import LearnerError
 from jaxbandit.testing.lanes import run_lanes
@@ -20,8 +20,15 @@ from jaxbandit.xla.compat import x64
 VALUES = np.random.default_rng(0).random((4, 3)).cumsum(-1) / 3
 
 
+BANDITS = {
+    "ucb1", "kl-ucb", "thompson", "imed", "moss", "epsilon-greedy", "exp3", "explore-then-commit", "elimination", "kl-ucb-epochs",
+}  # fmt: skip
+
+
 def instance(name):
     """Two items may be taken, or one, for the learner that knows no more."""
+    if name in BANDITS:
+        return jb.make_instance("bandit", means=[0.2, 0.5, 0.7])
     capacity = 1 if name == "prophet-bandit" else 2
     chances = np.full((4, 3), 1 / 3)
     return jb.make_instance("prophet", values=VALUES, probabilities=chances, capacity=capacity)
@@ -67,15 +74,13 @@ def test_the_choices_of_a_gpu_give_the_same_numbers(name, small_gpu):
             np.testing.assert_array_equal(other, one)
 
 
-def lowered(name, platform, monkeypatch, padded=False):
+def lowered(name, platform, monkeypatch):
     """The StableHLO of the loop over episodes, for CUDA."""
-    learner, mdp, own = made(name), instance(name), None
-    if padded:
-        mdp, own = grown(mdp, (5, 4)), [(mdp.horizon, mdp.width)]
+    learner, mdp = made(name), instance(name)
     learner = learner._replace(params={n: np.asarray(v)[None] for n, v in learner.params.items()})
     keys = jax.random.split(jax.random.key(0), (1, 8))
     runner = make_runner(
-        "episodes", learner, stack(mdp), keys, 96, np.asarray([96]), platform="gpu", own=own
+        "episodes", learner, stack(mdp), keys, 96, np.asarray([96]), platform="gpu"
     )
     execute = Runner.execute
 
@@ -141,11 +146,6 @@ def test_an_episode_has_no_branch_and_no_loop(name, small_gpu, monkeypatch):
     check_straight(lowered(name, small_gpu, monkeypatch))
 
 
-@pytest.mark.parametrize("name", ["ucbvi", "expref", "policy-gradient"])
-def test_an_episode_of_padded_mdps_has_no_branch_and_no_loop(name, small_gpu, monkeypatch):
-    check_straight(lowered(name, small_gpu, monkeypatch, padded=True))
-
-
 def check_straight(text):
     functions = called(text)
     bodies = [inside(body, functions) for body in loop_bodies(inside(functions["main"], functions))]
@@ -207,7 +207,7 @@ def test_a_wrong_policy_is_found_though_the_state_of_then_is_gone(small_gpu):
         return jax.numpy.full((4, 3), state // 50, jax.numpy.int32)
 
     learner = jb.Learner(
-        init=lambda problem, params: jax.numpy.int32(0),
+        init=lambda problem, constants, key: jax.numpy.int32(0),
         act=act,
         update=lambda state, policy, feedback, constants: state + 1,
         constants=lambda problem, params: (),

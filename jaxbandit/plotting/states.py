@@ -1,0 +1,496 @@
+"""Maps over the states (level x stage): active sets of ExpRef, policies against the optimal one, instances.
+
+Stages run to the right, levels upwards; level 0 (exhausted) is left out, since nothing is chosen
+there. Maps of more than eight stages stand one below the other, so that their cells can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandit import planning
+from jaxbandit.checks import accept, real_array
+from jaxbandit.mdp import MDP, single
+from jaxbandit.mdp.labels import Labels, labels_of
+from jaxbandit.plotting.figures import (
+    GREY,
+    NOTE_SIZE,
+    TEXT_SIZE,
+    TICK_SIZE,
+    TITLE_SIZE,
+    Drawn,
+    caption_of,
+    compact,
+    figure_of,
+    literal,
+    new_figure,
+    readable,
+)
+from jaxbandit.result_axes import whole
+from jaxbandit.results.selection import instance_of
+from jaxbandit.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+
+SMALLEST_VISIT = 1e-9
+"""States visited with a smaller probability count as never reached."""
+SMALLEST_LOSS = 1e-6
+"""Actions that lose less (rounding in float32) count as optimal: several actions can be."""
+DIFFERENT = "#CC2200"
+SMALLEST_TEXT = 4.0
+"""Points, in a cell."""
+MOST_STAGES = 8
+"""Maps with more stages stand one below the other."""
+
+
+def plot_active_sets(
+    ds: Any,
+    learner: str,
+    instance: str | None = None,
+    *,
+    phases: Sequence[int] | None = None,
+    parameter: int | None = None,
+    columns: int | None = None,
+    title: str | None = None,
+    size: tuple[float, float] | None = None,
+    ax: Axes | Sequence[Axes] | None = None,
+) -> Drawn:
+    """How many actions are alive in each state after each phase, on average over the seeds that
+    finished it.
+
+    Args:
+        ds: the Dataset of a sweep.
+        learner: a learner with phases.
+        instance: not needed if there is one.
+        phases: numbers of the phases to draw (from 1), default all that some seed finished.
+        parameter: index along the parameter grid, if the sweep has one of more than one value.
+        columns: panels per row; default two, or one for more than eight stages.
+        title: default learner and instance.
+        size: width and height of a new figure in inches; by default what the cells need.
+        ax: one Axes per phase instead of a new figure.
+
+    Returns:
+        `Drawn` with ``data``: phase -> float [levels 1..k, stages 1..H], nan where the instance has
+        no such state.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> alive = np.full((1, 1, 4, 2, 3, 3), 2.0)    # learner, instance, seed, phase, stage, level
+        >>> dims = ("learner", "instance", "seed", "phase", "stage", "level")
+        >>> names = {"learner": ["ExpRef"], "instance": ["I1"]}
+        >>> ds = xr.Dataset({"active_actions": (dims, alive)}, coords=names)
+        >>> {phase: values.shape for phase, values in plot_active_sets(ds, "ExpRef").data.items()}
+        {1: (2, 3), 2: (2, 3)}
+    """
+    ds = whole(ds)
+    runs, ends = _phase_runs(ds, learner, instance, parameter)
+    finished = [r + 1 for r in range(runs.shape[1]) if not np.isnan(runs[:, r]).all()]
+    if not finished:
+        raise ValueError(
+            f"learner: {learner!r} has finished no phase; accepted: a learner with phases, and longer runs"
+        )
+    listed = finished if phases is None else phases
+    if not isinstance(listed, Sequence) or not listed:
+        raise ValueError(f"phases: {phases!r}; accepted: a list of some of {finished}, or None")
+    chosen = list(listed)
+    for phase in chosen:
+        accept("phases", phase, finished)
+    done = {
+        phase: runs[~np.isnan(runs[:, phase - 1]).all(axis=(1, 2)), phase - 1] for phase in chosen
+    }
+    data = {phase: upright(crop(alive.mean(axis=0))) for phase, alive in done.items()}
+    levels, stages = next(iter(data.values())).shape
+    axes = state_axes(ax, len(chosen), columns, stages, levels, size)
+    top = max(float(np.nanmax(runs)), 2.0)
+    image = None
+    for a, phase in zip(axes, chosen, strict=True):
+        image = draw_cells(a, data[phase], 1.0, top, "{:.2g}")
+        count = len(done[phase])
+        when = (
+            ""
+            if ends is None
+            else f", episode {compact(float(f'{np.nanmedian(ends[:, phase - 1]):.2g}'))}"
+        )
+        seeds = "" if count == len(runs) else f" ({count} of {len(runs)} seeds)"
+        a.set_title(f"phase {phase}{when}{seeds}", loc="left", fontsize=TICK_SIZE, pad=3)
+    where = instance or str(ds["instance"].values[0])
+    meaning = f"actions alive, mean of {len(runs)} seeds"
+    finish(axes, image, meaning, title or literal(f"{learner}, {where}"), ax is None)
+    return Drawn(figure_of(axes[0]), axes, data, meaning)
+
+
+def plot_policy(
+    policy: Any,
+    against: Any = None,
+    *,
+    learner: str | None = None,
+    instance: str | None = None,
+    seed: int = 0,
+    parameter: int | None = None,
+    visitation: Array | None = None,
+    title: str | None = None,
+    subtitle: bool = True,
+    size: tuple[float, float] | None = None,
+    ax: Sequence[Axes] | None = None,
+) -> Drawn:
+    """The action (in the prophet problem: the index of the threshold) per state, learned beside
+    optimal.
+
+    States in which the two differ are framed in red; if ``against`` is an MDP, only those in which
+    the learned action loses something (several actions can be optimal). States that the learned
+    policy never reaches are grey, if visitation is known (``against`` is an MDP, or ``visitation``
+    is given, or the Dataset holds the instance); unknown or randomised actions are blank. Cells say
+    the action's name if the MDP has labels ("0.5" for "accept from 0.5"), else its number.
+
+    Args:
+        policy: int [H, k+1], or the Dataset of a sweep (then ``learner``, ``instance``, ``seed``
+            choose a run).
+        against: an MDP (its optimal policy), or a policy int [H, k+1]; not needed with a Dataset.
+        learner: for a Dataset.
+        instance: for a Dataset with several.
+        seed: for a Dataset.
+        parameter: index along the parameter grid of a Dataset that has one of more than one value.
+        visitation: float [H, k+1], probability that the learned policy visits each state.
+        title: a heading.
+        subtitle: whether the figure counts the framed states; ``.caption`` always does.
+        size: width and height of a new figure in inches; by default what the cells need.
+        ax: two Axes instead of a new figure.
+
+    Returns:
+        `Drawn` with ``data``: "learned", "optimal", "different" and "reached", each [levels 1..k,
+        stages 1..H].
+
+    Example:
+        >>> import jaxbandit as jb, numpy as np
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=4, capacity=2, num_values=3)
+        >>> drawn = plot_policy(np.zeros((4, 3), int), mdp)
+        >>> drawn.data["learned"].shape, bool(drawn.data["different"].any())
+        ((2, 4), True)
+    """
+    if hasattr(policy, "data_vars"):
+        policy = whole(policy)
+        learned, stored, heading = _stored_policy(policy, learner, instance, seed, parameter)
+        if against is None:
+            against = instance_of(policy, instance) if "mdp_prob" in policy else stored
+        title = literal(heading) if title is None else title
+    else:
+        learned = np.asarray(real_array("policy", policy), np.float64)
+    if against is None:
+        raise ValueError("against: None; accepted: an MDP or a policy [H, k+1]")
+    if isinstance(against, MDP):
+        optimal, losing, visitation = _plan(against, learned, visitation)
+    else:
+        optimal, losing = np.asarray(real_array("against", against), np.float64), None
+    if learned.ndim != 2 or learned.shape != optimal.shape:
+        raise ValueError(
+            f"policy, against: shapes {learned.shape}, {optimal.shape}; accepted: [H, k+1], the same for both"
+        )
+    if visitation is not None and np.shape(visitation) != learned.shape:
+        raise ValueError(
+            f"visitation: shape {np.shape(visitation)}; accepted: that of the policy, {learned.shape}"
+        )
+    data = {"learned": upright(learned), "optimal": upright(optimal)}
+    known = np.isfinite(data["learned"]) & np.isfinite(data["optimal"])
+    reached = (
+        np.ones(known.shape, bool) if visitation is None else upright(visitation) > SMALLEST_VISIT
+    )
+    unlike = data["learned"] != data["optimal"] if losing is None else upright(losing) > 0
+    different = known & reached & unlike
+    levels, stages = known.shape
+    axes = state_axes(ax, 2, None, stages, levels, size)
+    top = max(1.0, float(np.nanmax([*data["learned"].flat, *data["optimal"].flat])))
+    words = labels_of(against) if isinstance(against, MDP) else Labels()
+    names = words.actions[0] if words.actions and len(set(words.actions)) == 1 else ()
+    top = max(top, len(names) - 1.0)
+    hidden, text = np.where(reached, data["learned"], np.nan), action_words(words, data["learned"])
+    image = draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, text)
+    text = action_words(words, data["optimal"])
+    draw_cells(axes[1], data["optimal"], 0.0, top, "{:.0f}", words=text)
+    frame_cells(axes[0], different)
+    does = "differ" if losing is None else "lose something"
+    notes = [f"{different.sum()} of {int((known & reached).sum())} states {does}"]
+    notes += [] if reached.all() else ["grey: never reached"]
+    apart = "\n" if stages <= MOST_STAGES else "; "
+    learned_title = f"learned: {apart.join(notes)}" if subtitle else "learned"
+    for a, name in zip(axes, (learned_title, "optimal"), strict=True):
+        a.set_title(name, loc="left", fontsize=TICK_SIZE, pad=3)
+    meaning = "" if names else "action" if not words.actions else "number of the action"
+    finish(axes, image, meaning, title, ax is None, names, words.level)
+    found = {**data, "different": different, "reached": reached}
+    return Drawn(figure_of(axes[0]), axes, found, f"framed: {caption_of(notes)}")
+
+
+def action_words(words: Labels, actions: np.ndarray) -> np.ndarray | None:
+    """The last word of every action's name ("0.5" of "accept from 0.5"), [levels, stages]."""
+    if not words.actions:
+        return None
+    texts = np.full(actions.shape, "", object)
+    for level, stage in zip(*np.nonzero(np.isfinite(actions)), strict=True):
+        texts[level, stage] = words.action(stage, int(actions[level, stage])).split(" ")[-1]
+    return texts
+
+
+def _one_run_axis(
+    ds: Any, learner: str | None, instance: str | None, parameter: int | None, variable: str
+) -> Any:
+    """``ds[variable]`` of one learner, instance and parameter point, over seeds."""
+    accept("learner", learner, [str(name) for name in ds["learner"].values])
+    names = [str(name) for name in ds["instance"].values]
+    if instance is None and len(names) > 1:
+        raise ValueError(f"instance: not given; accepted: one of {', '.join(names)}")
+    accept("instance", names[0] if instance is None else instance, names)
+    if variable not in ds:
+        raise ValueError(f"ds: no variable {variable!r}; accepted: the Dataset of a sweep")
+    array = ds[variable].sel(learner=learner, instance=names[0] if instance is None else instance)
+    if "parameter" not in array.dims:
+        return array
+    size = array.sizes["parameter"]
+    chosen = 0 if parameter is None and size == 1 else parameter
+    if chosen is None or not 0 <= chosen < size:
+        raise ValueError(
+            f"parameter: {chosen}; accepted: an index 0..{size - 1} of the parameter grid"
+        )
+    return array.isel(parameter=chosen)
+
+
+def _phase_runs(
+    ds: Any, learner: str, instance: str | None, parameter: int | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Active actions [seeds, phases, H, k+1] and, if stored, phase ends [seeds, phases]."""
+    alive = _one_run_axis(ds, learner, instance, parameter, "active_actions")
+    runs = np.asarray(alive.transpose("seed", "phase", "stage", "level").values, np.float64)
+    if "phase_end" not in ds:
+        return runs, None
+    ends = _one_run_axis(ds, learner, instance, parameter, "phase_end")
+    return runs, np.asarray(ends.transpose("seed", "phase").values, np.float64)
+
+
+def _stored_policy(
+    ds: Any, learner: str | None, instance: str | None, seed: int, parameter: int | None
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Learned and optimal policy of a run, both [H, k+1] of the instance's own size, and a
+    heading."""
+    runs = _one_run_axis(ds, learner, instance, parameter, "final_policy")
+    accept("seed", seed, list(range(runs.sizes["seed"])))
+    where = str(ds["instance"].values[0]) if instance is None else instance
+    learned = runs.isel(seed=seed).transpose("stage", "level").values
+    optimal = crop(ds["optimal_policy"].sel(instance=where).transpose("stage", "level").values)
+    stages, levels = optimal.shape
+    return (
+        np.asarray(learned, np.float64)[:stages, :levels],
+        optimal,
+        f"{learner}, {where}, seed {seed}",
+    )
+
+
+def _plan(
+    mdp: MDP, learned: np.ndarray, visitation: Array | None
+) -> tuple[np.ndarray, np.ndarray | None, Array | None]:
+    """The optimal policy, where the learned action is not an optimal one, and the visitation if
+    known."""
+    import jax.numpy as jnp
+
+    _, best = planning.optimal(mdp)
+    if learned.shape != best.shape:
+        return np.asarray(best, np.float64), None, visitation
+    known = np.isfinite(learned)
+    actions = np.where(known, learned, 0).astype(np.int32)
+    lost = np.take_along_axis(np.asarray(planning.gaps(mdp)), actions[:, :, None], axis=2)[:, :, 0]
+    if visitation is None and known.all():
+        visitation = np.asarray(planning.visitation(mdp, jnp.asarray(actions)))
+    return np.asarray(best, np.float64), lost > SMALLEST_LOSS, visitation
+
+
+def plot_instance(
+    mdp: MDP,
+    *,
+    title: str | None = None,
+    size: tuple[float, float] | None = None,
+    ax: Sequence[Axes] | None = None,
+) -> Drawn:
+    """The optimal action and the optimal value of every state; grey where it never comes.
+
+    Args:
+        mdp: a single MDP; its labels, if it has some, name the actions.
+        title: a heading, default the sizes.
+        size: width and height of a new figure in inches; by default what the cells need.
+        ax: two Axes instead of a new figure.
+
+    Returns:
+        `Drawn` with ``data``: "action", "value" and "reached", each [levels 1..k, stages 1..H].
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=4, capacity=2, num_values=3)
+        >>> jb.plot_instance(mdp).data["value"].shape
+        (2, 4)
+    """
+    single(mdp)
+    values, policy = planning.optimal_values(mdp)
+    action, value = upright(policy), upright(values[:-1])
+    reached = upright(planning.visitation(mdp, policy)) > SMALLEST_VISIT
+    levels, stages = action.shape
+    axes = state_axes(ax, 2, None, stages, levels, size)
+    words = labels_of(mdp)
+    top = max(1.0, mdp.num_actions - 1.0)
+    hidden = np.where(reached, action, np.nan)
+    draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, action_words(words, action))
+    low, high = min(float(value.min()), 0.0), max(float(value.max()), 1e-9)
+    draw_cells(axes[1], np.where(reached, value, np.nan), low, high, "{:.2f}", ~reached)
+    shared = f": {' '.join(words.action(0, 0).split(' ')[:-1])} ..." if words.actions else ""
+    for a, name in zip(axes, (f"optimal action{shared}", "optimal value"), strict=True):
+        a.set_title(literal(name), loc="left", fontsize=TICK_SIZE, pad=3)
+    # no colour bar: each panel has its own scale, and its numbers in the cells
+    head = literal(repr(mdp)) if title is None else title
+    finish(axes, None, "", head, ax is None, level=words.level)
+    found = {"action": action, "value": value, "reached": reached}
+    grey = "" if reached.all() else "; grey: never reached by the optimal policy"
+    return Drawn(figure_of(axes[0]), axes, found, f"optimal action and value{grey}")
+
+
+def crop(values: np.ndarray) -> np.ndarray:
+    """Without the stages and levels that are nan throughout: padding of smaller instances."""
+    values = np.asarray(values, np.float64)
+    known = np.isfinite(values)
+    stages, levels = (np.flatnonzero(known.any(axis=axis)) for axis in (1, 0))
+    return values[: stages[-1] + 1, : levels[-1] + 1] if stages.size else values
+
+
+def upright(values: Array) -> np.ndarray:
+    """[H, k+1] -> [levels 1..k, stages]."""
+    return np.asarray(values, np.float64)[:, 1:].T
+
+
+def state_axes(
+    ax: Any,
+    number: int,
+    columns: int | None,
+    stages: int,
+    levels: int,
+    size: tuple[float, float] | None = None,
+) -> list[Axes]:
+    """The given axes, or those of a new figure with room for cells of stages x levels."""
+    if ax is not None:
+        given = list(ax) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+        if len(given) != number:
+            raise ValueError(f"ax: {len(given)} axes; accepted: {number}, one per panel")
+        return given
+    columns = (1 if stages > MOST_STAGES else 2) if columns is None else columns
+    if columns < 1:
+        raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
+    across = min(columns, number)
+    rows = -(-number // across)
+    cell = float(np.clip((6.2 if across == 1 else 3.4) / stages, 0.16, 0.45))
+    needed = (
+        across * (max(cell * stages, 1.75) + 0.35) + 0.9,
+        rows * (max(min(cell, 0.3), 0.2) * levels + 0.42) + 0.65,
+    )
+    size = (max(needed[0], 3.3), max(needed[1], 1.7)) if size is None else size
+    axes = new_figure(size, rows, across)[1]
+    for spare in axes[number:]:
+        spare.remove()
+    return axes[:number]
+
+
+def draw_cells(
+    ax: Axes,
+    values: np.ndarray,
+    low: float,
+    high: float,
+    form: str,
+    grey: np.ndarray | None = None,
+    words: np.ndarray | None = None,
+) -> AxesImage:
+    """Coloured cells with their numbers, or ``words``; nan cells are blank, ``grey`` ones grey."""
+    levels, stages = values.shape
+    frame = (0.5, stages + 0.5, 0.5, levels + 0.5)
+    image = ax.imshow(
+        values, cmap="viridis", vmin=low, vmax=high, origin="lower", aspect="auto", extent=frame
+    )
+    if grey is not None and grey.any():
+        ax.imshow(
+            np.where(grey, 0.5, np.nan),
+            cmap="Greys",
+            vmin=0,
+            vmax=1.6,
+            origin="lower",
+            aspect="auto",
+            extent=frame,
+        )
+    wide = 72 * figure_of(ax).get_figwidth() * ax.get_position().width / stages
+    for level, stage in zip(*np.nonzero(np.isfinite(values)), strict=True):
+        value = values[level, stage]
+        dark = (value - low) / (high - low) < 0.55
+        shown = form.format(value + 0.0) if words is None else literal(words[level, stage])
+        ax.text(
+            stage + 1, level + 1, shown, ha="center", va="center", color="white" if dark else "black",
+            # a digit is about 0.6 of its size wide
+            fontsize=float(np.clip(1.4 * wide / max(1, len(shown)), SMALLEST_TEXT, TEXT_SIZE)),
+        )  # fmt: skip
+    step = max(1, round(stages / 8))
+    ax.set_xticks(range(1, stages + 1, step))
+    ax.set_yticks(range(1, levels + 1, max(1, levels // 6)))
+    ax.tick_params(labelsize=TICK_SIZE, length=2, width=0.5, color=GREY)
+    ax.spines[:].set_linewidth(0.5)
+    return image
+
+
+def frame_cells(ax: Axes, different: np.ndarray) -> None:
+    """A frame around each True cell."""
+    from matplotlib.patches import Rectangle
+
+    for level, stage in zip(*np.nonzero(different), strict=True):
+        ax.add_patch(
+            Rectangle(
+                (stage + 0.56, level + 0.56),
+                0.88,
+                0.88,
+                fill=False,
+                edgecolor=DIFFERENT,
+                linewidth=1.2,
+            )
+        )
+
+
+def finish(
+    axes: list[Axes],
+    image: AxesImage | None,
+    meaning: str,
+    title: str | None,
+    own: bool,
+    names: Sequence[str] = (),
+    level: str = "level",
+) -> None:
+    """Axis names, one colour bar for all panels (whole numbers, or ``names`` of 0, 1, ...), and the
+    heading of an own figure."""
+    for j, a in enumerate(axes):
+        place = a.get_subplotspec() if own else None
+        across = place.get_gridspec().ncols if place is not None else 1
+        if place is None or j + across >= len(axes):  # no panel below
+            a.set_xlabel("stage", fontsize=TICK_SIZE, labelpad=1)
+        else:
+            a.tick_params(labelbottom=False)
+        if place is None or j % across == 0:
+            a.set_ylabel(literal(level), fontsize=TICK_SIZE, labelpad=1)
+        else:
+            a.tick_params(labelleft=False)
+    from matplotlib.ticker import MaxNLocator
+
+    figure = axes[0].figure
+    if own and image is not None:
+        bar = figure.colorbar(image, ax=axes, pad=0.015, fraction=0.04, aspect=18)
+        bar.set_label(meaning, fontsize=NOTE_SIZE)
+        bar.ax.tick_params(labelsize=NOTE_SIZE, length=2, width=0.5)
+        bar.outline.set_linewidth(0.5)
+        if names:
+            bar.set_ticks(range(len(names)), labels=list(map(literal, names)))
+        else:
+            bar.locator = MaxNLocator(nbins=5, integer=True)
+            bar.update_ticks()
+    if own and title is not None:
+        figure.suptitle(readable("title", title), fontsize=TITLE_SIZE, x=0.01, ha="left")

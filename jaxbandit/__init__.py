@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from jaxbandit import xla as xla
     from jaxbandit.errors import CheckpointError, SweepInterrupted
     from jaxbandit.explaining.describing import describe
-    from jaxbandit.inspecting import difficulty as difficulty
-    from jaxbandit.inspecting import hardness, run, trace
+    from jaxbandit.inspect import difficulty as difficulty
+    from jaxbandit.inspect import hardness, run, trace
     from jaxbandit.instances import INSTANCES, make_instance, register_instance
     from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
     from jaxbandit.learners import LEARNERS, from_blocks, make_learner, one_bit, register_learner

@@ -167,7 +167,7 @@ def doctor(command: Doctor) -> int:
     if file is not None and file.exists() and not command.overwrite:
         raise FileExistsError(f"json: {file} exists; accepted: a new file, or --overwrite")
     start_jax()
-    from jaxbandit.doctor import examine, format_report
+    from jaxbandit.inspect.doctor import examine, format_report
 
     found = examine(self_test=not command.quick)
     text = json.dumps(found, indent=1)

@@ -5,8 +5,8 @@
 From outside: the names below. May import: the model, planning, feedback, the contract, `programs`, `record`, `xla`.
 """
 
-from jaxbandit.inspecting.difficulty import Hardness, hardness
-from jaxbandit.inspecting.single import Run, run
-from jaxbandit.inspecting.tracing import Episode, trace
+from jaxbandit.inspect.hardness import Hardness, hardness
+from jaxbandit.inspect.run import Run, run
+from jaxbandit.inspect.episode import Episode, trace
 
 __all__ = ["Episode", "Hardness", "Run", "hardness", "run", "trace"]

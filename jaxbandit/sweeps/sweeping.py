@@ -27,6 +27,7 @@ from jaxbandit import checks
 from jaxbandit.learner import RESERVED, Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import check_metrics, dims_of
+from jaxbandit.sweeps.checkpoint import CheckpointFile
 from jaxbandit.sweeps.dataset import AXES, make_dataset, warn_of_nan
 from jaxbandit.sweeps.estimate import measure
 from jaxbandit.sweeps.families import Instances, expand_instances
@@ -39,22 +40,22 @@ from jaxbandit.sweeps.groups import (
 )
 from jaxbandit.sweeps.identity import Identity, bits_of, configuration
 from jaxbandit.sweeps.loop import Settings, run_watched
-from jaxbandit.sweeps.merging import seeds_of
 from jaxbandit.sweeps.options import SweepOptions, with_options
 from jaxbandit.sweeps.parameters import LearnerGrid, expand_learners
 from jaxbandit.sweeps.processes import (
     assign,
     begun_episodes,
+    checkpoint_state,
     exchange,
     forget_stale,
     open_store,
     set_aside,
-    take_stock,
 )
 from jaxbandit.sweeps.progress import Progress
-from jaxbandit.sweeps.saved import Saved
+from jaxbandit.sweeps.shards import seeds_of
 from jaxbandit.sweeps.tiles import Group, Plan, lanes_of, make_tiles
-from jaxbandit.xla.compilations import kept_compilations
+from jaxbandit.xla.compat import on_host
+from jaxbandit.xla.compilations import persistent_cache
 
 if TYPE_CHECKING:
     import xarray
@@ -74,7 +75,8 @@ class Job(NamedTuple):
     groups: list[Group]
 
 
-@kept_compilations()
+@persistent_cache()
+@on_host("sweep")
 @with_options
 def sweep(
     learners: Learners,
@@ -128,10 +130,10 @@ def sweep(
             resume=options.resume,
             allow_other_bits=options.allow_backend_change,
         )
-    held = take_stock(store)
+    held = checkpoint_state(store)
     tiles, mine = assign(groups, held, seeds)
     if store is not None and identity.lower_engines(tiles, held.headers):
-        held = take_stock(set_aside(store))
+        held = checkpoint_state(set_aside(store))
         _, mine = assign(groups, held, seeds)
     known = [found for found in held.results if held.first_holder(found) == jax.process_index()]
     described = {
@@ -155,7 +157,7 @@ def sweep(
     )  # fmt: skip
     total, on_chunk = settings.num_episodes, options.on_chunk
 
-    def report(under_way: dict[int, Saved]) -> None:
+    def report(under_way: dict[int, CheckpointFile]) -> None:
         parts = [*known, *under_way.values()]
         done = sum(
             len(lanes_of(each.header)) * each.header.get("episodes", total) for each in parts
@@ -179,7 +181,7 @@ def sweep(
     return found
 
 
-@kept_compilations()
+@persistent_cache()
 @with_options
 def plan(
     learners: Learners,

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from jaxbandit import xla as xla
     from jaxbandit.errors import CheckpointError, SweepInterrupted
     from jaxbandit.explaining.describing import describe
-    from jaxbandit.inspect import difficulty as difficulty
-    from jaxbandit.inspect import hardness, run, trace
+    from jaxbandit.inspect import hardness, lane_key, run, trace
     from jaxbandit.instances import INSTANCES, make_instance, register_instance
     from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
     from jaxbandit.learners import LEARNERS, from_blocks, make_learner, one_bit, register_learner
@@ -86,7 +85,7 @@ if TYPE_CHECKING:
 _HOME = {
     "errors": ["CheckpointError", "SweepInterrupted"],
     "explaining.describing": ["describe"],
-    "inspecting": ["difficulty", "hardness", "run", "trace"],
+    "inspect": ["hardness", "lane_key", "run", "trace"],
     "instances": ["INSTANCES", "make_instance", "register_instance"],
     "learner": ["BlockForm", "Blocks", "Learner", "Problem"],
     "learners": ["LEARNERS", "from_blocks", "make_learner", "one_bit", "register_learner"],
@@ -136,7 +135,7 @@ _ROOMS = [
     "errors",
     "experiment",
     "feedback",
-    "inspecting",
+    "inspect",
     "instances",
     "learner",
     "learners",
@@ -184,6 +183,7 @@ __all__ = [
     "instance_of",
     "label",
     "labels_of",
+    "lane_key",
     "load",
     "make_instance",
     "make_learner",

@@ -1,12 +1,12 @@
-"""One of a thing, to look at and not to measure with: one run, one episode, the hardness of one instance.
+"""One of a thing, to look at: one run, one episode, the hardness of one instance, this machine.
 
-`single` is a run by the plain loop of the contract (`jb.run`), `tracing` an episode stage by stage
-(`jb.trace`), `difficulty` what makes an instance hard (`jb.hardness`).
-From outside: the names below. May import: the model, planning, feedback, the contract, `programs`, `record`, `xla`.
+`run` is a sweep of one lane (`jb.run`), `episode` an episode stage by stage (`jb.trace`), `hardness` what makes an
+instance hard (`jb.hardness`), `doctor` a look at the machine (``jaxbandit doctor``).
+From outside: the names below. May import: engines and sweeps.
 """
 
-from jaxbandit.inspect.hardness import Hardness, hardness
-from jaxbandit.inspect.run import Run, run
 from jaxbandit.inspect.episode import Episode, trace
+from jaxbandit.inspect.hardness import Hardness, hardness
+from jaxbandit.inspect.run import Run, lane_key, run
 
-__all__ = ["Episode", "Hardness", "Run", "hardness", "run", "trace"]
+__all__ = ["Episode", "Hardness", "Run", "hardness", "lane_key", "run", "trace"]

@@ -1,43 +1,30 @@
-"""One run of one learner, with its policies over time: to look at, not to measure with.
-
-The loop is the contract and nothing else: act, play, observe, update. A sweep runs many of these
-side by side, much faster, and gives the same numbers in law.
-"""
+"""One run of one learner, with its policies over time: a sweep of one lane, bit for bit."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit import checks, planning
-from jaxbandit.feedback import Trajectory, observe
-from jaxbandit.learner import Learner, Problem, check_contract, make_constants
-from jaxbandit.learner.fitting import (
-    check_first_state,
-    check_steps,
-    in_32_bits,
-    is_policy,
-    named,
-    wrong_policy,
-)
-from jaxbandit.mdp import MDP, single, transition_kernel, validate
+from jaxbandit import checks
+from jaxbandit.engines import make_runner
+from jaxbandit.engines.tables import optimal_value
+from jaxbandit.learner import Learner
+from jaxbandit.mdp import MDP, single, validate
+from jaxbandit.metrics import World, policy_gap
 from jaxbandit.record import Recording, linear
+from jaxbandit.sweeps.families import stack
+from jaxbandit.sweeps.loop import lane_keys
+from jaxbandit.sweeps.parameters import expand_learners
 from jaxbandit.types import Array
 from jaxbandit.waiting import waiting
-from jaxbandit.xla.compat import drawing, x64
-from jaxbandit.xla.lowering import fresh_traces
+from jaxbandit.xla.compilations import persistent_cache
 from jaxbandit.xla.threefry import single_key
 
 if TYPE_CHECKING:
     import xarray
-
-MOST_EPISODES = 2**31 - 1
 
 
 class Run(NamedTuple):
@@ -47,8 +34,8 @@ class Run(NamedTuple):
         learner: its name.
         episode: int [P], the recorded episodes.
         regret: float [P], cumulative exact expected regret after each of them.
-        reward: float [P], cumulative reward that was collected.
-        policies: int [P, H, k+1] or float [P, H, k+1, A], the policy of each recorded episode.
+        reward: float [P], cumulative expected reward of the policies that were played: episode * Opt - regret.
+        policies: int [P, H, k+1] or float [P, H, k+1, A], the policy after each recorded episode.
         gap: float [P], the regret of one episode of that policy.
         state: the learner's state after the last episode.
     """
@@ -67,7 +54,7 @@ class Run(NamedTuple):
         return f"Run({self.learner!r}, {last}, {len(self.episode)} policies recorded)"
 
     def policy_at(self, episode: int) -> np.ndarray:
-        """The policy of the first recorded episode that is not before ``episode``.
+        """The policy after the first recorded episode that is not before ``episode``.
 
         Example: see `run`.
         """
@@ -96,6 +83,21 @@ class Run(NamedTuple):
         return xarray.Dataset(variables, {**names, "episode": self.episode})
 
 
+def lane_key(seed: int, instance: str, number: int) -> jax.Array:
+    """The key of a lane of a sweep: fold_in(fold_in(key(seed), crc32(instance)), number).
+
+    Args:
+        seed: the sweep's.
+        instance: the name of the instance in the sweep ("MDP" for one that was given without a name).
+        number: of the seed.
+
+    Example: see `run`.
+    """
+    words = lane_keys(seed, [("", instance, 0, checks.whole("number", number, at_least=0))])
+    return jax.random.wrap_key_data(words[0, 0], impl="threefry2x32")
+
+
+@persistent_cache()
 def run(
     learner: Learner,
     mdp: MDP,
@@ -104,12 +106,14 @@ def run(
     record: Recording = linear(200),  # noqa: B008  (a frozen value)
     progress: bool = True,
 ) -> Run:
-    """Runs a learner once and keeps its policies over time.
+    """Runs a learner once, episode by episode, and keeps its policies over time.
+
+    With the key of a lane (`lane_key`) it is that lane of ``jb.sweep(..., engine="episodes")``, bit for bit.
 
     Args:
         learner: from `make_learner`, or your own.
         mdp: a single MDP.
-        num_episodes: T. Episodes are simulated one by one, some 10^5 a second for small MDPs.
+        num_episodes: T.
         key: a typed key; everything random comes from it.
         record: at which episodes regret and policy are kept.
         progress: True shows a clock in terminals, where it takes seconds.
@@ -124,193 +128,52 @@ def run(
         ((200, 4, 3), True)
         >>> dict(once.dataset().sizes)["episode"]
         200
+        >>> ucbvi = jb.make_learner("ucbvi")
+        >>> swept = jb.sweep(ucbvi, {"I1": mdp}, 100, num_seeds=3, seed=7, progress=False)
+        >>> third = jb.run(ucbvi, mdp, 100, jb.lane_key(7, "I1", 2))
+        >>> bool((third.regret == swept["regret"].values[0, 0, 2]).all())
+        True
     """
-    total = checks.whole("num_episodes", num_episodes, at_most=MOST_EPISODES)
+    total = checks.whole("num_episodes", num_episodes, at_most=checks.MOST_EPISODES)
     validate(single(mdp))
-    check_contract(checks.typed("learner", learner, Learner, "a Learner, as make_learner gives it"))
+    checks.typed("learner", learner, Learner, "a Learner, as make_learner gives it")
     checks.typed("record", record, Recording, "a grid (jb.record.linear, log or explicit)")
     single_key(key)
     points = record.points(total)
-    words = f"running {learner.name} for {total:,} episodes"
-    with waiting(words, elsewhere=False) if progress else nullcontext(), drawing(), fresh_traces():
-        kept, state = _run(learner, mdp, points, key)
-    regrets, rewards, policies, gaps = (np.asarray(column) for column in zip(*kept, strict=True))
+    (grid,) = expand_learners({learner.name: learner}).values()
+    title = f"running {learner.name} for {total:,} episodes"
+    with waiting(title, elsewhere=False) if progress else nullcontext():
+        runner = make_runner(
+            "episodes",
+            grid.learner,
+            stack([mdp]),
+            np.asarray(jax.random.key_data(key))[None, None],
+            total,
+            points,
+            metrics={POLICY: _policy, GAP: policy_gap},
+        )
+        carry = runner.start()
+        while runner.episodes_done(carry) < total:
+            carry = runner.step(carry)
+        found = {name: values[0, 0] for name, values in runner.result(carry).items()}
+    policies = found[POLICY]
+    (tile,) = carry["tiles"]
+    axis = getattr(runner, "axis", 0)
     return Run(
         learner=learner.name,
         episode=points,
-        regret=regrets,
-        reward=rewards,
-        policies=policies,
-        gap=gaps,
-        state=state,
+        regret=found["regret"],
+        reward=points * optimal_value(mdp) - found["regret"],
+        policies=policies.astype(np.int32 if policies.ndim == 3 else np.float32),
+        gap=found[GAP],
+        state=jax.tree.map(lambda x: np.take(np.asarray(x), 0, axis), tile["state"]),
     )
 
 
-def _run(
-    learner: Learner, mdp: MDP, points: np.ndarray, key: Any
-) -> tuple[list[tuple[Any, ...]], Any]:
-    """Regret, reward, policy and gap at every point, and the last state."""
-    rules = learner.rules
-    world, best = _world(mdp)
-    constants, state = _prepare(rules, learner, mdp, best, int(points[-1]), key)
-    regret, reward, done = 0.0, 0.0, 0
-    stretch = jax.jit(partial(_stretch, rules))
-    kept: list[tuple[Any, ...]] = []
-    for point in points:
-        state, policy, sums, gap, wrong = stretch(world, constants, state, key, done, int(point))
-        if int(wrong[0]) > 0:
-            raise wrong_policy(rules.name, np.asarray(wrong[1]), mdp.num_actions, int(wrong[0]))
-        # the sums of a stretch are short, those of the run are kept in float64
-        regret, reward, done = regret + float(sums[0]), reward + float(sums[1]), int(point)
-        kept.append((regret, reward, np.asarray(policy), float(gap)))
-    return kept, state
+POLICY, GAP = "policy of the run", "gap of the run"
+"""Names of metrics that no report has."""
 
 
-class _PlainWorld(NamedTuple):
-    """What the environment knows; the learner never sees it."""
-
-    mdp: MDP
-    passed: Array
-    """float32 [H, k+1, A, M]: cumulative probabilities."""
-    gap: Array
-    """float32 [H, k+1, A]: Opt_{l,i} - Q*_{l,i}(a)."""
-    transition: Array
-    """float32 [H, k+1, A, k+1]."""
-
-
-def _world(mdp: MDP) -> tuple[_PlainWorld, np.ndarray]:
-    """The tables, and the optimal policy; computed in float64, so that optimal actions lose 0."""
-    with x64():
-        prob, reward = (jnp.asarray(np.asarray(x, np.float64)) for x in (mdp.prob, mdp.reward))
-        exact = mdp._replace(prob=prob, reward=reward)
-        gap, kernel = np.asarray(planning.gaps(exact)), np.asarray(transition_kernel(exact))
-        best = np.asarray(planning.optimal(exact)[1])
-    single = (np.asarray(x, np.float32) for x in (np.cumsum(np.asarray(prob), -1), gap, kernel))
-    tables = mdp._replace(
-        prob=np.asarray(mdp.prob, np.float32), reward=np.asarray(mdp.reward, np.float32)
-    )
-    return _PlainWorld(tables, *map(jnp.asarray, single)), best
-
-
-def _prepare(
-    rules: Any, learner: Learner, mdp: MDP, best: Array, total: int, key: Any
-) -> tuple[Any, Any]:
-    """Constants and first state, with one trailing lane if the learner wants lanes; both checked."""
-    params = learner.params
-    if learner.check is not None:
-        try:
-            learner.check({name: np.asarray(value)[()] for name, value in params.items()})
-        except ValueError as error:
-            raise ValueError(f"learner {rules.name!r}: {error}") from None
-    if "rank" in rules.requires and mdp.rank is None:
-        raise ValueError(
-            f"learner {rules.name!r} needs an ordered MDP (one with a rank); this has none"
-        )
-    problem = Problem(
-        horizon=mdp.horizon,
-        width=mdp.width,
-        num_actions=mdp.num_actions,
-        num_episodes=total,
-        rank=mdp.rank if "rank" in rules.requires else None,
-        optimal_policy=jnp.asarray(best) if "optimal_policy" in rules.requires else None,
-    )
-    with named(rules.name, "constants"):
-        constants = jax.tree.map(jnp.asarray, make_constants(rules, problem, params))
-    problem = replace(problem, num_episodes=jnp.float32(total))
-    with named(rules.name, "init"):
-        state = jax.tree.map(
-            jnp.asarray,
-            check_first_state(rules.init(problem, constants, jax.random.fold_in(key, 3))),
-        )
-    check_steps(rules, (mdp.horizon, mdp.width, mdp.num_actions), constants, state)
-    return _with_lane((constants, state)) if rules.lanes_last else (constants, state)
-
-
-def _with_lane(tree: Any) -> Any:
-    return jax.tree.map(lambda x: jnp.asarray(x)[..., None], tree)
-
-
-def _stretch(rules, world: _PlainWorld, constants, state, key, first, last):
-    """Episodes first..last-1: the state, the last policy, the sums of regret and reward, its gap.
-
-    And the number of the first episode (from 1; 0: none) whose policy is none, with that policy.
-    """
-    environment, private = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
-
-    def act(state, t):
-        own = jax.random.fold_in(private, t)
-        if rules.lanes_last:
-            return jnp.asarray(in_32_bits(rules.act(state, own[None], constants)))[..., 0]
-        return jnp.asarray(in_32_bits(rules.act(state, own, constants)))
-
-    def update(state, policy, episode, word):
-        if rules.lanes_last:
-            policy, episode, word = _with_lane((policy, episode, word))
-        return rules.update(state, policy, observe(rules.feedback, episode, word), constants)
-
-    def one(t, carry):
-        state, _, (regret, lost), (reward, missed), _, wrong = carry
-        policy = act(state, t)
-        fresh = (wrong[0] == 0) & ~jnp.all(is_policy(policy, world.mdp.num_actions))
-        wrong = jax.tree.map(lambda new, old: jnp.where(fresh, new, old), (t + 1, policy), wrong)
-        chance = jax.random.fold_in(environment, t)
-        draws = jax.random.uniform(chance, (world.mdp.horizon, 2))
-        episode = _play(world, policy, draws)
-        gap = _regret(world, policy)
-        # The coin of one-bit feedback has a key of its own.
-        word = jax.random.bits(jax.random.fold_in(chance, 0), dtype=jnp.uint32)
-        state = update(state, policy, episode, word)
-        earned = jnp.sum(episode.rewards)
-        return state, policy, _add(regret, lost, gap), _add(reward, missed, earned), gap, wrong
-
-    zero = jnp.zeros((), jnp.float32)
-    policy = jax.tree.map(jnp.zeros_like, act(state, first))
-    carry = (state, policy, (zero, zero), (zero, zero), zero, (jnp.zeros_like(first), policy))
-    state, policy, regret, reward, gap, wrong = jax.lax.fori_loop(first, last, one, carry)
-    return state, policy, (regret[0], reward[0]), gap, wrong
-
-
-def _add(total: Array, lost: Array, x: Array) -> tuple[Array, Array]:
-    """Adds and keeps what rounding drops (Kahan)."""
-    wanted = x - lost
-    after = total + wanted
-    return after, (after - total) - wanted
-
-
-def _play(world: _PlainWorld, policy: Array, draws: Array) -> Trajectory:
-    mdp = world.mdp
-
-    def step(level, x):
-        i, row, draw = x
-        if row.ndim == 2:
-            action = _pick(jnp.cumsum(row[level]), draw[0])
-        else:
-            action = row[level].astype(jnp.int32)  # of any integer type
-        place = (i, level, action)
-        outcome = _pick(world.passed[place], draw[1])
-        following = mdp.next_level[place][outcome]
-        return following, (level, action, mdp.reward[place][outcome], following)
-
-    stages = jnp.arange(mdp.horizon, dtype=jnp.int32)
-    _, steps = jax.lax.scan(step, jnp.asarray(mdp.start, jnp.int32), (stages, policy, draws))
-    return Trajectory(*steps)
-
-
-def _pick(passed: Array, draw: Array) -> Array:
-    """The first index whose cumulative weight exceeds the draw's share of all."""
-    target = draw * passed[-1]
-    return jnp.argmax(target < passed).astype(jnp.int32)
-
-
-def _regret(world: _PlainWorld, policy: Array) -> Array:
-    """Exact regret of one episode: the expected sum of gaps along the policy's path."""
-    choice = planning.action_probabilities(policy, world.mdp.num_actions, jnp.float32)
-
-    def back(tail, x):
-        gap, move, chosen = x
-        ahead = jnp.sum(move * tail[None, None, :], axis=-1)
-        return jnp.sum(chosen * (gap + ahead), axis=-1), None
-
-    last = jnp.zeros(world.mdp.width + 1, jnp.float32)
-    tail, _ = jax.lax.scan(back, last, (world.gap, world.transition, choice), reverse=True)
-    return tail[world.mdp.start]
+def _policy(state: Any, world: World) -> Array:
+    del state
+    return world.policy

@@ -18,10 +18,9 @@ from jaxbandit.feedback import observe
 from jaxbandit.instances import make_instance
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
-from jaxbandit.testing.functions import EPISODES, begin, traced_once
-from jaxbandit.testing.lookalikes import WORD, play_episode
+from jaxbandit.testing.conformance import COIN, EPISODES, apart, begin, strong, traced_once
+from jaxbandit.testing.lanes import play_episode
 from jaxbandit.testing.summary import Notes
-from jaxbandit.testing.trees import apart
 
 
 class LearnerTests(chex.TestCase):
@@ -82,9 +81,9 @@ class LearnerTests(chex.TestCase):
         key, random = jax.random.key(0), np.random.default_rng(0)
         found = []
         for t in range(EPISODES):
-            state = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), state)  # no weak types
+            state = strong(state)
             policy = act(state, jax.random.fold_in(key, t), constants)
-            shown = observe(learner.feedback, play_episode(mdp, np.asarray(policy), random), WORD)
+            shown = observe(learner.feedback, play_episode(mdp, np.asarray(policy), random), COIN)
             state = update(state, policy, shown, constants)
             found.append((policy, state))
         return found

@@ -20,7 +20,7 @@ from jaxbandit.experiment.contract import Experiment, Options
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
     from jaxbandit.stats import Row
 
 HORIZONS, CAPACITIES, NUM_VALUES = (15, 20), (2, 3, 4), 5
@@ -160,7 +160,11 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
             f"Prophet inequality, A = {NUM_VALUES}, {constants} constants, T = {episodes:,}{size}"
         )
         drawn[f"prophet_{constants}"] = jb.plot_panels(
-            both, columns=columns, title=title, panel_size=(7.2 / columns, 5.0 / columns)
+            both,
+            columns=columns,
+            title=title,
+            panel_size=(7.2 / columns, 4.6 / columns),
+            inset=True,
         )
     return drawn
 
@@ -186,20 +190,20 @@ def summary(datasets: dict[str, Dataset]) -> str:
     """All final regrets on one page: a row per panel, a column per learner, in thousands."""
     from jaxbandit import stats
     from jaxbandit.experiment.report import markdown_table
-    from jaxbandit.stats.doubts import line_of
+    from jaxbandit.stats.coverage_warnings import warning_line
 
     columns: dict[str, dict[str, str]] = {}
     doubts = []
     for constants in CONSTANTS:
         for row in stats.final_table(joined(datasets, constants)):
-            doubts.append(row.doubt)
+            doubts.append(row.warning)
             cell = _in_thousands(row)
             columns.setdefault(labelled(row.learner, constants), {})[row.family] = cell
     panels = list(next(iter(columns.values())))
     rows = [[name, *(column.get(name, "") for column in columns.values())] for name in panels]
     note = (
         "Final regret in thousands, mean ± half of the 95 % t-interval over seeds (I1) or instances (I2); "
-        f"both ends where it would reach below 0.{line_of(doubts)}"
+        f"both ends where it would reach below 0.{warning_line(doubts)}"
     )
     return f"{note}\n\n{markdown_table(['panel', *columns], rows)}"
 

@@ -7,22 +7,20 @@ Constants are made on the host and are arguments of the program: their bytes are
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.engines.blocks.checks import check_shapes
-from jaxbandit.engines.measuring import check_value, worlds
+from jaxbandit.engines.runner import Runner, check_metric
+from jaxbandit.engines.tables import metric_worlds
 from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.learner.fitting import check_steps, named
 from jaxbandit.xla.compat import settled, x64
 from jaxbandit.xla.lowering import Lowered, lower
 from jaxbandit.xla.platforms import tracing_for
-
-if TYPE_CHECKING:
-    from jaxbandit.engines.runner import Runner
 
 
 def lower_functions(runner: Runner) -> dict[str, Lowered]:
@@ -30,7 +28,7 @@ def lower_functions(runner: Runner) -> dict[str, Lowered]:
     steps = _episode_steps if runner.engine == "episodes" else _block_steps
     with settled(), tracing_for(runner.platform):
         with x64():
-            function, args = runner.first_states(runner.form, 1)
+            function, args = runner.first_lanes(1)
             init = lower(function, *args)
             constants, state = jax.tree.map(_without_lane, (args[-1], init.out))
         return {"init": init, **steps(runner, state, constants)}
@@ -45,6 +43,7 @@ def _episode_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowe
     bits = jax.ShapeDtypeStruct(lanes, jnp.uint32)
     with x64(False):
         try:
+            fixed, first = constants, state
             state, constants = jax.tree.map(
                 lambda leaf: _in_32_bits(leaf, lanes), (state, constants)
             )
@@ -55,7 +54,7 @@ def _episode_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowe
             update = _lower(runner, "update", rules.update, state, act.out, seen, constants)
             metrics = _metrics(runner, state, act.out, constants, np.float32)
         except Exception:  # as the contract says it, where that is broken
-            check_steps(rules, runner.sizes, constants, state)
+            check_steps(rules, runner.sizes, fixed, first)
             raise
     with x64():
         found = {"act": act, "update": update, "feedback": feedback}
@@ -90,13 +89,13 @@ def _metrics(
         return {}
     mdps = jax.tree.map(lambda x: x[:1], runner.mdps)
     blank = np.zeros((1, *policy.shape), policy.dtype)
-    world = jax.tree.map(lambda x: _shape(x[0]), worlds(mdps, blank, (), real))
+    world = jax.tree.map(lambda x: _shape(x[0]), metric_worlds(mdps, blank, (), real))
     found = {}
     for name, metric in runner.metrics.items():
 
         def measured(state, world, constants, name=name, metric=metric):
             seen = world._replace(constants=constants)
-            return check_value(name, metric, metric(state, seen), seen)
+            return check_metric(name, metric, metric(state, seen), seen)
 
         try:
             found[f"metric {name}"] = lower(measured, state, world, constants)

@@ -24,6 +24,7 @@ from jaxbandit.tabular import write_table
 from jaxbandit.waiting import waiting
 from jaxbandit.xla.platforms import FLOAT32_EPSILON, num_cores
 
+
 def examine(self_test: bool = True) -> dict[str, Any]:
     """Looks at the machine and, with ``self_test``, tests it; ``ok`` says whether nothing is wrong.
 

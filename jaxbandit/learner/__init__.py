@@ -30,7 +30,6 @@ from jaxbandit.learner.forms import (
     Learner,
     StraightForm,
     bound,
-    with_zeros,
 )
 from jaxbandit.learner.protocols import Blocks, Problem
 
@@ -47,5 +46,4 @@ __all__ = [
     "check_contract",
     "check_report",
     "make_constants",
-    "with_zeros",
 ]

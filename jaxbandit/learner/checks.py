@@ -113,7 +113,7 @@ def _is_nothing(params: Any) -> bool:
 
 def _check_functions(form: Any, needed: tuple[str, ...], refuse: Any) -> None:
     """Functions of a Learner or BlockForm can be called; the optional ones may be missing."""
-    optional = ("renewed", "report", "constants", "check", "pad")
+    optional = ("renewed", "report", "constants", "check")
     for field in (*needed, *(name for name in optional if name in form._fields)):
         value = getattr(form, field)
         if not callable(value) and (field in needed or value is not None):

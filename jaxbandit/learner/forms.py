@@ -18,7 +18,6 @@ from jaxbandit.learner.protocols import (
     Constants,
     Init,
     NextBlock,
-    Pad,
     Renewed,
     Report,
     Update,
@@ -116,8 +115,6 @@ class BlockForm(NamedTuple):
     """As in `Learner`."""
     constants: Constants | None = None
     """As in `Learner`."""
-    pad: Pad | None = None
-    """As in `Learner`, for runs episode by episode."""
 
 
 class StraightForm(NamedTuple):
@@ -219,13 +216,8 @@ class Learner(NamedTuple):
     staged: StraightForm | None = None
     """How CPUs run it, where that differs: with its state in another form while the episodes of a call are played. Loops
     are welcome there, and ``live`` is None: every turn counts."""
-    pad: Pad | None = None
-    """pad(state, constants) -> state, if the learner may run in larger sizes than those of the MDP, so
-    that a GPU runs several sizes at once; `with_zeros` where zeros will do. Then stages beyond H
-    are spent at level 0 with rewards of 0, levels beyond k are never visited, and neither may
-    change what is played at the MDP's own states. None: it runs in the MDP's own sizes only."""
     of: tuple[Any, ...] | None = None
-    """The functions that ``blocks``, ``renewed``, ``straight``, ``staged`` and ``pad`` were written for, see `bound`."""
+    """The functions that ``blocks``, ``renewed``, ``straight`` and ``staged`` were written for, see `bound`."""
 
     @property
     def rules(self) -> Learner:
@@ -233,16 +225,12 @@ class Learner(NamedTuple):
         all parameter values.
 
         What speaks for functions that have been replaced since (``learner._replace(act=...)``) is left out: it would
-        run, pad or spare the evaluation of a learner that is not there any more.
+        run or spare the evaluation of a learner that is not there any more.
         """
         alone = self._replace(params=(), check=None, of=None)  # type: ignore[arg-type]
         if self.blocks is None:
             alone = alone._replace(renewed=None)
-        return (
-            alone._replace(renewed=None, straight=None, staged=None, pad=None)
-            if self.replaced
-            else alone
-        )
+        return alone._replace(renewed=None, straight=None, staged=None) if self.replaced else alone
 
     @property
     def replaced(self) -> list[str]:
@@ -284,7 +272,7 @@ class Learner(NamedTuple):
 
 
 def bound(learner: Learner) -> Learner:
-    """The learner with a note of the functions that its other forms (block form, straight-line form, padding) stand for.
+    """The learner with a note of the functions that its other forms (block form, straight-line form) stand for.
 
     Example:
         >>> import jaxbandit as jb
@@ -295,9 +283,3 @@ def bound(learner: Learner) -> Learner:
     if learner.of is not None:
         return learner
     return learner._replace(of=tuple(getattr(learner, name) for name in FUNCTIONS))
-
-
-def with_zeros(state: Any, constants: Any) -> Any:
-    """The ``pad`` of a learner whose arrays mean nothing where they are 0: the state as it is."""
-    del constants
-    return state

@@ -143,15 +143,6 @@ class Renewed(Protocol):
         """bool [], with lanes [*lanes]; false saves the evaluation of the policy."""
 
 
-class Pad(Protocol):
-    """The state of a run in larger sizes than those of its MDP."""
-
-    def __call__(self, state: State, constants: Any, /) -> State:
-        """``state``, of one lane, and ``constants`` were made for the MDP and then filled up with zeros
-        at the end of every axis, to the shapes that they have in the larger sizes. Puts right what
-        zeros are not; compiled."""
-
-
 class Check(Protocol):
     """Refuses parameter values that the learner cannot mean."""
 

@@ -4,7 +4,7 @@ is complete."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from typing import Any, NamedTuple
 
 import chex
@@ -22,7 +22,7 @@ from jaxbandit.learner import (
     check_contract,
 )
 from jaxbandit.learner.fitting import check_absorbed, check_blocks
-from jaxbandit.learner.protocols import Check, Pad
+from jaxbandit.learner.protocols import Check
 from jaxbandit.types import Array, State
 from jaxbandit.xla.platforms import active
 
@@ -137,10 +137,6 @@ def _adapter(form: BlockForm) -> Learner:
         # With lanes this is a real branch: arms are long, so most episodes end no arm in any lane.
         return jax.lax.cond(jnp.any(left == 0), move, lambda state, _: state, state, constants)
 
-    def pad(inner_pad: Pad, state: AdapterState, constants: Any) -> AdapterState:
-        """There are more arms, in another order: the first block is made anew."""
-        return begin(inner_pad(state.inner, constants), constants)
-
     def renewed(state: AdapterState) -> Array:
         return state.renewed
 
@@ -156,7 +152,6 @@ def _adapter(form: BlockForm) -> Learner:
         renewed=renewed,
         report=report,
         constants=form.constants,
-        pad=None if form.pad is None else partial(pad, form.pad),
     )
 
 

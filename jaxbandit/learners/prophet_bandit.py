@@ -27,7 +27,6 @@ order of the actions is told (``rank``); the MDP must have k = 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import chex
@@ -35,9 +34,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import choice, number
+from jaxbandit.checks import choice
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learners.from_blocks import from_blocks
+from jaxbandit.learners.parameters import POSITIVE, SpecCheck
 from jaxbandit.learners.phases import MAX_PHASES, phases
 from jaxbandit.types import Array
 
@@ -112,11 +112,7 @@ def prophet_bandit(
     return made._replace(check=check)
 
 
-def check(params: Mapping[str, Any]) -> None:
-    """Raises ValueError for parameters that are not above 0."""
-    for name, value in params.items():
-        for one in np.ravel(np.asarray(value)).tolist():
-            number(name, one, low=0, above=True)
+check = SpecCheck(episodes_scale=POSITIVE, threshold_scale=POSITIVE, first_epsilon=POSITIVE)
 
 
 def init(problem: Problem, constants: Any, key: Array) -> ProphetState:

@@ -41,7 +41,7 @@ import numpy as np
 
 from jaxbandit.checks import choice, number
 from jaxbandit.feedback import SemiBanditFeedback
-from jaxbandit.learner import Learner, Problem, with_zeros
+from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.ucbvi_counts import counted, modelled, paid, read, visited, write
 from jaxbandit.learners.ucbvi_pieces import pieces_form
 from jaxbandit.learners.ucbvi_planning import one_below_the_other, planned
@@ -120,7 +120,6 @@ def ucbvi(
         check=check,
         straight=straight_form(UCBVIState, bonus == "bernstein"),
         staged=None if monotone or bonus == "bernstein" else pieces_form(UCBVIState, update),
-        pad=None if bonus == "bernstein" else with_zeros,
     )
 
 

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
-from jaxbandit.learner import Learner, Problem, with_zeros
+from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, inverse, plan
 from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
@@ -67,7 +67,6 @@ def ucbvi_doubling(bonus_scale: float = 1.0) -> Learner:
         update=update,
         report=report,
         constants=constants,
-        pad=with_zeros,
         **scales(bonus_scale=bonus_scale),
     )
 

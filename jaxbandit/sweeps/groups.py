@@ -1,7 +1,7 @@
 """What of a sweep runs together: groups of learners and instances, the devices, and how many tiles at once.
 
 A group is what one compiled program can run: learners whose functions lower to the same texts, with any values of
-their parameters, on one engine, on instances whose tables have one size, or get one by padding.
+their parameters, on one engine, on instances whose tables have one size: several sizes are several programs.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit.engines import program_sizes, table_sizes
+from jaxbandit.engines import table_sizes
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP, validate
 from jaxbandit.sweeps.families import shape_of
 from jaxbandit.sweeps.loop import Settings, make_tile_runner
-from jaxbandit.sweeps.padding import in_words
 from jaxbandit.sweeps.parameters import LearnerGrid
 from jaxbandit.sweeps.tiles import Demand, Group, format_bytes
-from jaxbandit.xla.platforms import memory_of, num_cores, platform_of
+from jaxbandit.xla.platforms import memory_of, num_cores
 
 ENGINES = ("auto", "episodes", "blocks")
 IN_FLIGHT = 2
@@ -35,8 +34,6 @@ def make_groups(
     if engine not in ENGINES:
         raise ValueError(f"engine: {engine!r}; accepted: {', '.join(ENGINES)}")
     _check(mdps)
-    padding = settings.pad and bool(platform_of(settings.devices[0]).ladder)
-    words = in_words if padding else lambda *_: ""
     known: dict[Any, Group] = {}
     groups: dict[Any, Group] = {}
     for name, grid in grids.items():
@@ -53,12 +50,12 @@ def make_groups(
         # By types too: side by side in one array, 3 would become 3.0 beside a 2.5.
         arrays = {key: np.asarray(values) for key, values in sorted(learner.params.items())}
         leaves = tuple((key, array.shape[1:], array.dtype) for key, array in arrays.items())
-        for room, alike in _by_program(chosen, learner, mdps, settings):
-            same = (chosen, leaves, room, tuple(alike))
+        for alike in _by_program(chosen, mdps):
+            same = (chosen, leaves, tuple(alike))
             # The very same functions are lowered once: nothing changes while groups are made.
             parts = (*same, *_functions_of(learner))
             if parts not in known:
-                known[parts] = _lowered(settings, name, grid, chosen, alike, room, words)
+                known[parts] = _lowered(settings, name, grid, chosen, alike)
             found = known[parts]
             key = (*same, *sorted(found.parts.items()))
             before = groups.get(key, found)
@@ -79,13 +76,7 @@ def _functions_of(learner: Learner) -> list[Any]:
 
 
 def _lowered(
-    settings: Settings,
-    name: str,
-    grid: LearnerGrid,
-    engine: str,
-    instances: Mapping[str, MDP],
-    room: tuple[int, int] | None,
-    words: Any,
+    settings: Settings, name: str, grid: LearnerGrid, engine: str, instances: Mapping[str, MDP]
 ) -> Group:
     """The group of one learner: its functions are lowered, and the engine asked for the demand of a lane."""
     group = Group(
@@ -94,14 +85,11 @@ def _lowered(
         instances=instances,
         demand=Demand(width=1, bytes_per_lane=0),
         functions={},
-        room=room,
-        words=words,
     )
     runner = make_tile_runner(settings, group, [(*group.cells[0], 0)])
     demand = Demand(
         width=runner.width,
         bytes_per_lane=runner.bytes_per_lane + 16 * len(settings.points),
-        moved_per_lane=runner.moved_per_lane,
         reports=runner.reported(),
     )
     return dataclasses.replace(group, demand=demand, functions=runner.functions)
@@ -127,20 +115,12 @@ def _check_order(name: str, grid: LearnerGrid, mdps: Mapping[str, MDP]) -> None:
             )
 
 
-def _by_program(
-    engine: str, learner: Learner, mdps: Mapping[str, MDP], settings: Settings
-) -> list[tuple[tuple[int, int] | None, dict[str, MDP]]]:
-    """The instances that one program runs, and H and k of that program if they are padded.
-
-    They have one shape, or one after padding, and the engine's tables of them one size.
-    """
-    platform = platform_of(settings.devices[0])
+def _by_program(engine: str, mdps: Mapping[str, MDP]) -> list[dict[str, MDP]]:
+    """The instances that one program runs: of one shape, with engine's tables of one size."""
     found: dict[Any, dict[str, MDP]] = {}
     for name, mdp in mdps.items():
-        room = program_sizes(engine, learner, mdp, platform) if settings.pad else None
-        shape = shape_of(mdp) if room is None else (*room, *shape_of(mdp)[2:])
-        found.setdefault((room, shape, table_sizes(engine, mdp)), {})[name] = mdp
-    return [(room, alike) for (room, *_), alike in found.items()]
+        found.setdefault((shape_of(mdp), table_sizes(engine, mdp)), {})[name] = mdp
+    return list(found.values())
 
 
 def check_reports(groups: Sequence[Group]) -> None:

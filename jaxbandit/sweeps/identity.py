@@ -183,7 +183,7 @@ class Identity:
             return
         runner = make_tile_runner(self.settings, group, [(*cell, 0) for cell in new])
         with x64():
-            _, args = runner.first_states(runner.form, len(new))
+            _, args = runner.first_lanes(len(new))
             leaves = jax.tree_util.tree_leaves_with_path(args[-1])
         for lane, cell in enumerate(new):
             total = hashlib.sha256()
@@ -228,7 +228,7 @@ def _cut(line: str, start: int) -> str:
     return f"{'...' if start else ''}{shown}{'...' if start + SHOWN < len(line) else ''}"
 
 
-def bits_of(device: Any, pad: bool = True) -> dict[str, str]:
+def bits_of(device: Any) -> dict[str, str]:
     """What the last digits depend on beyond the configuration: the kind of device, its compiler, its programs' shapes."""
     import jaxlib
 
@@ -237,7 +237,6 @@ def bits_of(device: Any, pad: bool = True) -> dict[str, str]:
         "device": f"{device.platform}: {device.device_kind}",
         "machine": f"{platform.machine()} {_vectors()}".strip() if device.platform == "cpu" else "",
         "tiles": f"{choices.name} {choices.lanes} {choices.block_lanes} {choices.workers}",
-        "padding": choices.ladder if pad else "",
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         "flags": " ".join(sorted(os.environ.get("XLA_FLAGS", "").split())),

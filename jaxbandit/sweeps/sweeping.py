@@ -119,7 +119,7 @@ def sweep(
         return make_plan(job)  # type: ignore[return-value]
     grids, mdps, seeds, count, settings, groups = job
     config = configuration(grids, mdps, groups, settings, options.record)
-    bits, identity = bits_of(settings.devices[0], settings.pad), Identity(settings, groups)
+    bits, identity = bits_of(settings.devices[0]), Identity(settings, groups)
     store = None
     if options.checkpoint is not None:
         store = open_store(

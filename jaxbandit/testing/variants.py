@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import observe

@@ -112,14 +112,12 @@ def test_other_parameter_values_are_equal_rules():
 
 
 def test_other_forms_do_not_speak_for_functions_that_were_replaced():
-    """A block form, a straight-line form, padding and spared evaluations belong to the functions they came with."""
+    """A block form, a straight-line form and spared evaluations belong to the functions they came with."""
     ucbvi = jb.make_learner("ucbvi")
     assert ucbvi.rules.straight is not None
-    assert ucbvi.rules.pad is not None
     mine = ucbvi._replace(act=lambda state, key, constants: state.policy * 0)
     assert mine.replaced == ["act"]
     assert mine.rules.straight is None
-    assert mine.rules.pad is None
     again = mine._replace(of=None)  # whoever vouches for the forms says so
     assert again.rules.straight is not None
 

@@ -63,7 +63,7 @@ RIGHT, OTHER = regrets(playing(1)), regrets(playing(2))
 def test_the_digest_of_an_instance_sees_every_array_and_no_label():
     assert digest(MDP) == digest(jb.label(MDP, unit="$"))
     others = [
-        MDP._replace(prob=np.asarray(MDP.prob, np.float64)),
+        MDP._replace(prob=np.asarray(MDP.prob, np.float16)),
         MDP._replace(reward=np.asarray(MDP.reward) / 2),
         MDP._replace(rank=None),
         MDP._replace(start=np.int32(0)),

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from jaxbandit import xla as xla
     from jaxbandit.errors import CheckpointError, SweepInterrupted
     from jaxbandit.explaining.describing import describe
-    from jaxbandit.inspect import hardness, lane_key, run, trace
+    from jaxbandit.inspect.episode import trace
+    from jaxbandit.inspect.hardness import hardness
+    from jaxbandit.inspect.run import lane_key, run
     from jaxbandit.instances import INSTANCES, make_instance, register_instance
     from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
     from jaxbandit.learners import LEARNERS, from_blocks, make_learner, one_bit, register_learner

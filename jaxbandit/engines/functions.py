@@ -43,7 +43,7 @@ def _episode_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowe
     bits = jax.ShapeDtypeStruct(lanes, jnp.uint32)
     with x64(False):
         try:
-            fixed, first = constants, state
+            first, fixed = jax.tree.map(lambda leaf: _in_32_bits(leaf, ()), (state, constants))
             state, constants = jax.tree.map(
                 lambda leaf: _in_32_bits(leaf, lanes), (state, constants)
             )
@@ -52,13 +52,15 @@ def _episode_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowe
             feedback = lower(lambda *args: observe(rules.feedback, *args), episode, bits)
             seen = feedback.out
             update = _lower(runner, "update", rules.update, state, act.out, seen, constants)
-            metrics = _metrics(runner, state, act.out, constants, np.float32)
+            shape = act.out.shape[: len(act.out.shape) - len(lanes)]
+            policy = jax.ShapeDtypeStruct(shape, act.out.dtype)
+            metrics = _metrics(runner, first, policy, fixed, np.float32)
         except Exception:  # as the contract says it, where that is broken
             check_steps(rules, runner.sizes, fixed, first)
             raise
     with x64():
         found = {"act": act, "update": update, "feedback": feedback}
-        return found | _report(runner, state) | metrics
+        return found | _report(runner, first) | metrics
 
 
 def _block_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowered]:

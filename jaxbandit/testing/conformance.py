@@ -418,7 +418,8 @@ def reshaped(before: Any, after: Any) -> str | None:
         >>> reshaped((np.zeros(2, np.float32),), (np.zeros(2, np.int32),))
         '[0]: float32[2] becomes int32[2]'
     """
-    if jax.tree.structure(before) != jax.tree.structure(after):
+    structures: list[Any] = [jax.tree.structure(tree) for tree in (before, after)]
+    if structures[0] != structures[1]:
         return "the structure of the state changes"
     for name, a, b in _leaf_pairs(before, after):
         if (a.shape, a.dtype) != (b.shape, b.dtype):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jaxbandit import types as types
     from jaxbandit import xla as xla
     from jaxbandit.errors import CheckpointError, SweepInterrupted
+    from jaxbandit.experiments.ladder_own import ladder
     from jaxbandit.explaining.describing import describe
     from jaxbandit.inspect.episode import trace
     from jaxbandit.inspect.hardness import hardness
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from jaxbandit.sweeps import Plan, family, grid, merge, plan, points, sweep
 
 _HOME = {
+    "experiments.ladder_own": ["ladder"],
     "errors": ["CheckpointError", "SweepInterrupted"],
     "explaining.describing": ["describe"],
     "inspect": ["hardness", "lane_key", "run", "trace"],
@@ -185,6 +187,7 @@ __all__ = [
     "instance_of",
     "label",
     "labels_of",
+    "ladder",
     "lane_key",
     "load",
     "make_instance",

@@ -9,7 +9,12 @@ Phi-hat(a) the mean total,
 
     alpha-hat_i = argmax Phi-hat,   N_i = {a : Phi-hat(a) >= max Phi-hat - C_i eps},   C_i = H - i + 1.
 
-N_i replaces the active set when the phase is complete, and eps is halved.
+Ties go to the first action. N_i replaces the active set when all stages of the phase are done, and eps is halved, from
+``first_epsilon`` on.
+
+When it stops: phases run while eps > sqrt(H A ln T / T). After the last of them, alpha-hat of the last complete phase is
+played until T. A phase that T cuts short ends the run; a phase is never left early, also if each stage has one active
+threshold left.
 
 Why C_i is right. Let Q_i be the probability of reaching stage i in that play, V* and V^ the optimal
 value and that of alpha-hat, and let all Phi-hat be within eps/2. (1) alpha-hat_i loses at most eps /

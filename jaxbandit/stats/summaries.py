@@ -300,9 +300,8 @@ def format_table(rows: Sequence[Row], format: str = "text") -> str:
         )
         for row in rows
     ]
-    text = write_table(head, cells, format, right=[2])
-    under = {"text": "\n", "markdown": "\n\n", "latex": "\n% "}
-    return f"{text}{under[format]}{NOTE}" if any(row.warning for row in rows) else text
+    note = NOTE if any(row.warning for row in rows) else ""
+    return write_table(head, cells, format, right=[2], note=note)
 
 
 def _number(value: float) -> str:

@@ -330,7 +330,8 @@ def _check_engine(
         run(pair[:1], fresh, [mdp], long)
     except LearnerError as error:
         raise AssertionError(str(error)) from error
-    notes.holds(f"policies ({engine})", f"actions or probabilities of {long} episodes", "valid")
+    title = "policies" if engine == "episodes" else f"policies ({engine})"
+    notes.holds(title, f"actions or probabilities of {long} episodes", "valid")
 
     last = engine == "episodes" and getattr(learner, "lanes_last", False)
     chunk = 2 if engine == "blocks" else max(num_episodes // 3, 1)

@@ -98,8 +98,11 @@ def fixed_point(rewards: Array) -> Array:
 
 
 def plan(reward: Array, transition: Array, horizon: int | None = None) -> Array:
-    """Q [H, k, A] of the model with mean rewards [S, k, A] and probabilities [S, k, A, k] of the levels 1..k, clipped at 1
-    (totals lie in [0, 1]). ``horizon`` is H, for a stationary model.
+    """Q [H, k, A] of the model with mean rewards [S, k, A] and probabilities [S, k, A, k] of the levels 1..k; ``horizon``
+    is H, for a stationary model.
+
+    Q = r + p min(V, 1) with V = max_a Q: the value of what follows is clipped at 1, the largest total, and Q is not, so
+    that clipping makes no ties between actions.
 
     Example:
         >>> import jax.numpy as jnp
@@ -109,8 +112,8 @@ def plan(reward: Array, transition: Array, horizon: int | None = None) -> Array:
 
     def back(tail, stage):
         reward, transition = stage
-        q = jnp.minimum(reward + expected_values(transition, tail), 1)
-        return jnp.max(q, axis=-1), q
+        q = reward + expected_values(transition, tail)
+        return jnp.minimum(jnp.max(q, axis=-1), 1), q
 
     tail = jnp.zeros(reward.shape[1], reward.dtype)
     return scan_stages(back, tail, (reward, transition), horizon or len(reward))[1]

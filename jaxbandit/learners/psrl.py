@@ -10,7 +10,11 @@ to S,
 independently. c is ``concentration``: 1 is the posterior, a larger c a narrower distribution (rewards
 in [0, 1] vary less than the coin flips that the Beta posterior stands for).
 
-Deviations from the reference: values are clipped at 1, the largest total there is; reward and next
+The policy played is greedy in Q = r + p min(V, 1) of the drawn model, with V = max_a Q (0 at level 0 and after stage H).
+Q itself is not clipped: the draws are continuous, so there are no ties, and numbering the actions otherwise changes no
+law.
+
+Deviations from the reference: V is clipped at 1, the largest total there is; reward and next
 level are given independent posteriors although they are drawn jointly, which leaves the mean of
 every value right; gamma variates are Marsaglia and Tsang's (2000) with one rejection at most: the
 second proposal is kept as it is, which concerns one draw in twenty at most, so draws are nearly but

@@ -7,7 +7,8 @@ level s,
     alpha = (H + 1) / (H + n),   b = c sqrt(H L / n),   V = min(1, max_a Q(a)),
 
 from Q = 1; V is 0 at level 0 and after stage H. L = ln(k A H T / delta) with delta = 1/T, and c is
-``bonus_scale``.
+``bonus_scale``. The policy is greedy in Q, which is not clipped; ties, such as those between actions that were
+never tried (Q = 1), go to the first action.
 
 Deviations from the reference: totals lie in [0, 1] instead of [0, H], so the bonus is divided by H;
 rewards are random; H T is the number of steps. The updates of an episode read the values from before

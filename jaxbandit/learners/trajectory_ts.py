@@ -10,17 +10,25 @@ level of the last stage is not shown, and nothing comes after it.) With ridge ma
 theta-hat,
 
     theta ~ Normal(theta-hat, v^2 G^{-1}),
+    Q_{l,i}(a) = r_{l,i}(a) + c sqrt(L / max(N, 1)) + 1{N = 0} + sum_{s=1..k} p_i(s | l, a) min(1, max_b Q_{s,i+1}(b)),
 
-r = mean of theta over the empirical next levels, and the policy played is optimal for r + c sqrt(L /
-N), the empirical transitions and Q = 1 where N = 0; v is ``noise_scale``, c ``bonus_scale``, L =
-ln(5 k A H T / delta) and delta = 1/T.
+with N = N_{l,i}(a) visits, p the empirical next levels (0 where N = 0, and at stage H) and r the mean of
+theta_{l,i,a,s} over s = 0..k, weighted by p_i(s | l, a), or evenly where N = 0. The policy is greedy in Q. Only the value
+of what follows is clipped at 1; Q is not, and theta is continuous also at actions that were never tried, so for v > 0
+there are no ties, and numbering the actions otherwise changes no law. (For v = 0 ties go to the first action.) v is
+``noise_scale``, c ``bonus_scale``, L = ln(5 k A H T / delta) and delta = 1/T.
+
+G is the sum over episodes (and segments) of x x^T plus the ridge, x in {0, 1}^d the features that were visited, and
+theta-hat = G^{-1} sum x X with X the total. Theta and the policy are drawn before the first episode and after
+t = 1, 2, 3, 5, 7, 10, 13, 17, 22, ... episodes: after a draw at t the next is at t + 1 + floor((t + 1) / 4). In
+between, the last policy is played.
 
 With ``segments`` = m the totals of m segments of stages are shown, and each is regressed on the part
 of the path in its segment.
 
 Deviations from the reference: the features; one draw of theta serves until the number of episodes
-has grown by a quarter, when everything is solved and drawn anew (lanes stay in step and a solution of
-d^3 operations, d = H k A (k+1), is shared by many episodes); the ridge is 1 + 10^-6 H t instead of
+has grown by a quarter (lanes stay in step and a solution of d^3 operations, d = H k A (k+1), is shared by many
+episodes); the ridge is 1 + 10^-6 H t instead of
 1, which keeps single precision sound in directions that no path can tell apart.
 """
 
@@ -118,7 +126,7 @@ def constants(problem: Problem, params: Any) -> TrajectoryConstants:
 
 
 def init(problem: Problem, params: Any) -> TrajectoryState:
-    """Nothing is known, and action 0 is the first among equals."""
+    """Nothing is known; a policy is due before the first episode."""
     del params
     H, k, A = problem.horizon, problem.width, problem.num_actions
     size = H * k * A * (k + 1)
@@ -134,7 +142,7 @@ def init(problem: Problem, params: Any) -> TrajectoryState:
         moves=jnp.zeros((H, k, A, k + 1), jnp.int32),
         policy=jnp.zeros((H, k + 1), jnp.int32),
         episodes=jnp.int32(0),
-        due=jnp.int32(1),
+        due=jnp.int32(0),
     )
 
 
@@ -156,8 +164,10 @@ def drawn_policy(state: TrajectoryState, key: Array, constants: TrajectoryConsta
     visits = jnp.sum(state.moves, axis=-1)
     weight = 1 / jnp.maximum(visits, 1).astype(jnp.float32)
     share = state.moves.astype(jnp.float32) * weight[..., None]
-    reward = jnp.sum(share * theta.reshape(share.shape), axis=-1)
-    reward = reward + constants.bonus * jnp.sqrt(weight) + (visits == 0).astype(jnp.float32)
+    new = visits == 0
+    evenly = jnp.where(new[..., None], 1 / share.shape[-1], share)
+    reward = jnp.sum(evenly * theta.reshape(share.shape), axis=-1)
+    reward = reward + constants.bonus * jnp.sqrt(weight) + new.astype(jnp.float32)
     return greedy(plan(reward, share[..., 1:]))
 
 

@@ -5,7 +5,7 @@ Every assignment of actions to states is an arm. After each was played once, the
 
     mean total reward + c sqrt(2 ln t / (times played))
 
-is played in episode t, with c = ``bonus_scale`` (1 in the reference). There are A^n arms for n
+is played in episode t, with c = ``bonus_scale`` (1 in the reference); ties go to the first arm. There are A^n arms for n
 states, so it is for tiny MDPs only and refuses others. Without further knowledge all states of
 levels 1..k count; ``reachable`` leaves out states that no policy visits, where actions do not
 matter.

@@ -239,6 +239,9 @@ def mean_interval(
     if values.ndim != 1:
         raise ValueError(f"values: shape {values.shape}; accepted: [n], one value per replicate")
     accept("kind", kind, ("t", "skewed"))
+    as_curves(values[:, None], gaps=True, name="values")
+    if kind == "skewed" and (values < 0).any():
+        raise ValueError(f"values: {values.min()} for kind 'skewed'; accepted: numbers >= 0")
     b = band(values[:, None], kind, level)
     return Estimate(
         value=float(b.center[0]),
@@ -280,24 +283,26 @@ def paired_difference(
             f"first, second: shapes {first.shape}, {second.shape}; accepted: equal shapes [n, points] or [n]"
         )
     accept("kind", kind, OF_DIFFERENCES)
+    for name, runs in (("first", first), ("second", second)):
+        as_curves(runs.reshape(len(runs), -1), gaps=True, name=name)
     difference = (first - second).reshape(first.shape[0], -1)
     return band(difference, kind, level, key=key, replicates=replicates)
 
 
-def as_curves(curves: Array, *, gaps: bool = False) -> np.ndarray:
+def as_curves(curves: Array, *, gaps: bool = False, name: str = "curves") -> np.ndarray:
     """Float64 [n, points] without the replicates that are nan throughout; all else is finite, but
-    for single points if ``gaps``."""
-    curves = np.asarray(real_array("curves", curves), np.float64)
+    for single points if ``gaps``. Errors call the argument ``name``."""
+    curves = np.asarray(real_array(name, curves), np.float64)
     if curves.ndim != 2 or curves.shape[1] == 0:
         raise ValueError(
-            f"curves: shape {curves.shape}; accepted: [n, points] with at least one point"
+            f"{name}: shape {curves.shape}; accepted: [n, points] with at least one point"
         )
     missing = np.isnan(curves).all(axis=1)
     bad = np.argwhere(np.isinf(curves) if gaps else ~np.isfinite(curves) & ~missing[:, None])
     if bad.size:
         row, point = bad[0]
         raise ValueError(
-            f"curves: {curves[row, point]} in replicate {row}, point {point}; accepted: finite "
+            f"{name}: {curves[row, point]} in replicate {row}, point {point}; accepted: finite "
             "numbers (a replicate that is nan throughout is left out)"
         )
     return curves[~missing]

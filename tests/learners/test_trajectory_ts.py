@@ -117,7 +117,7 @@ def test_moments_are_those_of_a_loop(segments):
 
 
 def test_draws_come_on_a_geometric_grid():
-    """After 1 episode, and then whenever the number of episodes has grown by a quarter."""
+    """At once, after 1 episode, and then whenever the number of episodes has grown by a quarter."""
     learner = trajectory_ts()
     state, given = begin(learner, Problem(3, 2, 3, 100))
     random = np.random.default_rng(0)
@@ -131,7 +131,7 @@ def test_draws_come_on_a_geometric_grid():
             np.testing.assert_array_equal(policy, state.policy)
         episode = play_episode(MDP, np.asarray(policy), random)
         state = update(state, policy, observe("trajectory", episode), given)
-    assert drawn == [1, 2, 3, 5, 7, 10, 13, 17, 22, 28, 36, 46, 58]
+    assert drawn == [0, 1, 2, 3, 5, 7, 10, 13, 17, 22, 28, 36, 46, 58]
 
 
 def test_it_learns():
@@ -168,7 +168,7 @@ def test_draws_are_due_where_the_host_thinks_they_are():
         if int(state.episodes) >= int(state.due):
             drawn.append(done)
         state = step(state, state.policy, seen, given)
-    found = [next_draw(0)]
+    found = [0, next_draw(0)]
     while next_draw(found[-1]) < 300:
         found.append(next_draw(found[-1]))
     assert found == drawn

@@ -183,7 +183,7 @@ def test_an_interval_that_may_cover_less_says_so():
             lambda: band(-np.ones((3, 2)), "skewed"),
             r"curves: -1\.0 for kind 'skewed'; accepted: nu",
         ),
-        (lambda: mean_interval([1.0, np.inf]), r"curves: inf in replicate 1, point 0; accepted"),
+        (lambda: mean_interval([1.0, np.inf]), r"values: inf in replicate 1, point 0; accepted"),
         (lambda: mean_interval([1.0], kind="bootstrap"), "kind: 'bootstrap'; accepted: t, skewed"),
         (lambda: mean_interval([True, False]), "values: dtype bool; accepted: real numbers"),
         (lambda: band([[1j]]), "curves: dtype complex128; accepted: real numbers"),
@@ -204,3 +204,12 @@ def test_an_interval_that_may_cover_less_says_so():
 def test_what_has_no_interval(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_errors_name_the_argument_that_was_given():
+    with pytest.raises(ValueError, match=r"values: -inf in replicate 2"):
+        mean_interval([1.0, 2.0, -np.inf])
+    with pytest.raises(ValueError, match=r"values: -1.0 for kind 'skewed'"):
+        mean_interval([1.0, -1.0], kind="skewed")
+    with pytest.raises(ValueError, match=r"second: inf in replicate 0"):
+        paired_difference([1.0, np.nan], [np.inf, 1.0])

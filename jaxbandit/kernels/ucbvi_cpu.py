@@ -288,7 +288,7 @@ def planned(
     actions = _argmax(plan, values, scale, log_term)
     if plan.ceiling is None:
         return values, actions, None
-    return values, actions, _q_of_all(plan, values, scale, log_term)
+    return values, actions, q_of_all(plan, values, scale, log_term)
 
 
 def at_stage(x: Any, i: int, lanes: int) -> Any:
@@ -328,7 +328,8 @@ def _argmax(plan: PlanTables, values: Array, scale: Array, log_term: Array) -> A
 
 
 @separate
-def _q_of_all(plan: PlanTables, values: Array, scale: Array, log_term: Array) -> Array:
+def q_of_all(plan: PlanTables, values: Array, scale: Array, log_term: Array) -> Array:
+    """Q [A, k, HW] of all stages, from V [k, (H+1) W]."""
     return jnp.stack(q_of(plan, _next(values, plan), scale, log_term))
 
 

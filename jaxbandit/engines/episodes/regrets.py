@@ -49,6 +49,27 @@ def _of_actions(gap: Array, transition: Array, wrong: Array | None, policies: Ar
     return jax.lax.scan(back, tail, stages, unroll=horizon if active().straight else 1)[0]
 
 
+def randomised_regrets(world: EpisodeWorld, policies: Array) -> jax.Array:
+    """Of randomised policies float [E, H, k+1, A, W], as float32 [E, W].
+
+    Where branches are free a policy that is the one before it in every lane is not evaluated again: block learners play
+    one policy for many episodes.
+    """
+    if not active().branches:
+        return jax.vmap(lambda policy: randomised_regret(world, policy))(policies)
+
+    def one(last, turn):
+        policy, before = turn
+        # Written so that nan is another policy than nan.
+        same = jnp.all(policy == before)
+        regret = jax.lax.cond(same, lambda: last, lambda: randomised_regret(world, policy))
+        return regret, regret
+
+    first = randomised_regret(world, policies[0])
+    rest = jax.lax.scan(one, first, (policies[1:], policies[:-1]))[1]
+    return jnp.concatenate([first[None], rest])
+
+
 def randomised_regret(world: EpisodeWorld, policy: Array) -> jax.Array:
     """Of a randomised policy float [H, k+1, A, W], as float32 [W]."""
     tail = _of_probabilities(world.gap, world.transition, world.wrong, policy)

@@ -1,0 +1,5 @@
+"""Kernels of the other learners."""
+
+from __future__ import annotations
+
+KERNELS: list = []

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from jaxbandit.results.selecting import final_policy, in_units, instance_of, select
     from jaxbandit.studies import Range, Tuner, tune, until_decided
     from jaxbandit.studies import hooks as hooks
-    from jaxbandit.sweeps import Plan, family, grid, merge, points, sweep
+    from jaxbandit.sweeps import Plan, family, grid, merge, plan, points, sweep
 
 _HOME = {
     "errors": ["CheckpointError", "SweepInterrupted"],
@@ -106,7 +106,7 @@ _HOME = {
     "results.references": ["reference", "reference_sweep"],
     "results.selecting": ["final_policy", "in_units", "instance_of", "select"],
     "studies": ["Range", "Tuner", "hooks", "tune", "until_decided"],
-    "sweeps": ["Plan", "family", "grid", "merge", "points", "sweep"],
+    "sweeps": ["Plan", "family", "grid", "merge", "plan", "points", "sweep"],
 }
 _ROOMS = [
     "distributed",
@@ -169,6 +169,7 @@ __all__ = [
     "one_bit",
     "optimal",
     "optimal_values",
+    "plan",
     "plot_active_sets",
     "plot_comparison",
     "plot_episode",

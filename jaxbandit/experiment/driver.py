@@ -257,7 +257,7 @@ def _run_shard(plans: Mapping[str, Arguments], folder: Path, options: Options) -
 def _sweep(
     label: str, arguments: Mapping[str, Any], folder: Path, options: Options, place: str
 ) -> Dataset:
-    from jaxbandit.sweeps.sweeping import Plan, sweep
+    from jaxbandit.sweeps import sweep
     from jaxbandit.xla.programs import release_memory
 
     what = f"sweep {place}: {in_words(label, arguments)}"
@@ -267,9 +267,8 @@ def _sweep(
         **_arguments(arguments, options),
         checkpoint=folder / "checkpoints" / label,
         resume=not options.overwrite,
-        allow_other_bits=options.allow_other_bits,
+        allow_backend_change=options.allow_other_bits,
     )
-    assert not isinstance(dataset, Plan)
     release_memory()
     print(f"sweep {place}: {label} took {time.perf_counter() - start:.1f} s", file=sys.stderr)
     return dataset
@@ -305,15 +304,13 @@ def _check_seeds(file: Path, arguments: Mapping[str, Any], options: Options) -> 
 def _print_plans(
     experiment: Experiment, plans: Mapping[str, Arguments], folder: Path, options: Options
 ) -> None:
-    from jaxbandit.sweeps.sweeping import sweep
+    from jaxbandit.sweeps import plan as plan_of
 
     print(f"{experiment.name}: {experiment.summary}")
     for label, arguments in plans.items():
         print(f"\n{label}")
         later = "depends on the results before it"
-        print(
-            later if callable(arguments) else sweep(**_arguments(arguments, options), dry_run=True)
-        )
+        print(later if callable(arguments) else plan_of(**_arguments(arguments, options)))
     for name in experiment.needs:
         print(f"\nreads {Path(options.results) / name}")
     print(f"\nwould write to {folder}/; nothing was run")

@@ -10,7 +10,7 @@ engines.
 from jaxbandit.sweeps.families import family
 from jaxbandit.sweeps.merging import merge
 from jaxbandit.sweeps.parameters import LearnerGrid, grid, points
-from jaxbandit.sweeps.sweeping import sweep
+from jaxbandit.sweeps.sweeping import plan, sweep
 from jaxbandit.sweeps.tiles import Plan
 
-__all__ = ["LearnerGrid", "Plan", "family", "grid", "merge", "points", "sweep"]
+__all__ = ["LearnerGrid", "Plan", "family", "grid", "merge", "plan", "points", "sweep"]

@@ -24,6 +24,7 @@ from jaxbandit import distributed
 from jaxbandit.errors import SweepInterrupted
 from jaxbandit.sweeps.checkpoint import Store
 from jaxbandit.sweeps.families import stack
+from jaxbandit.sweeps.options import SweepOptions
 from jaxbandit.sweeps.progress import Display, Interruption, tell
 from jaxbandit.sweeps.saved import Saved
 from jaxbandit.sweeps.tiles import Group, Lane, Tile
@@ -35,20 +36,19 @@ TICK = 0.2
 """Seconds between two looks of the main thread."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What all tiles of a sweep share."""
+@dataclass(frozen=True, kw_only=True)
+class Settings(SweepOptions):
+    """The options of a sweep and what follows from them; ``devices`` and ``metrics`` are lists and dictionaries here."""
 
     num_episodes: int
     points: np.ndarray
-    seed: int
-    chunk_size: int | None
-    devices: Sequence[Any]
+    """The recorded episodes."""
     workers: int
-    checkpoint_seconds: float
+    """Tiles that run at once."""
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    pad: bool = True
-    """Whether instances are padded where the kind of device wants it."""
+
+    def __post_init__(self) -> None:
+        """The options were checked before."""
 
 
 def lane_keys(seed: int, lanes: Sequence[Lane]) -> np.ndarray:

@@ -16,21 +16,20 @@ jitted chunks, so memory does not grow with T.
 from __future__ import annotations
 
 import dataclasses
-import numbers
-import os
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
 from jaxbandit import checks
 from jaxbandit.learner import RESERVED, Learner
 from jaxbandit.mdp import MDP
-from jaxbandit.metrics import Metric, check_metrics, dims_of
-from jaxbandit.record import Recording, linear
+from jaxbandit.metrics import check_metrics, dims_of
 from jaxbandit.sweeps.dataset import AXES, make_dataset, warn_of_nan
-from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.estimate import measure
+from jaxbandit.sweeps.families import Instances, expand_instances
 from jaxbandit.sweeps.groups import (
     check_reports,
     choose_devices,
@@ -41,6 +40,7 @@ from jaxbandit.sweeps.groups import (
 from jaxbandit.sweeps.identity import bits_of, identity, programs_of
 from jaxbandit.sweeps.loop import Settings, run_watched
 from jaxbandit.sweeps.merging import seeds_of
+from jaxbandit.sweeps.options import SweepOptions, with_options
 from jaxbandit.sweeps.parameters import LearnerGrid, expand_learners
 from jaxbandit.sweeps.processes import (
     assign,
@@ -52,121 +52,51 @@ from jaxbandit.sweeps.processes import (
 )
 from jaxbandit.sweeps.progress import Progress
 from jaxbandit.sweeps.saved import Saved
-from jaxbandit.sweeps.tiles import Plan, lanes_of
+from jaxbandit.sweeps.tiles import Group, Plan, lanes_of, make_tiles
 from jaxbandit.xla.compilations import kept_compilations
 
 if TYPE_CHECKING:
     import xarray
 
-
-class SweepOptions(TypedDict, total=False):
-    """What type checkers know of the options of `sweep`, for all its overloads; its docstring explains them."""
-
-    engine: str
-    record: Recording
-    chunk_size: int | None
-    max_lanes: int | None
-    checkpoint: str | os.PathLike[str] | None
-    progress: bool | str
-    max_bytes: int | None
-    devices: int | Iterable[Any] | None
-    checkpoint_seconds: float
-    resume: bool
-    allow_other_bits: bool
-    metrics: Mapping[str, Metric] | None
-    on_chunk: Callable[[Progress], None] | None
-    shard: tuple[int, int] | None
-    pad: bool
+Learners = Mapping[str, Learner | LearnerGrid] | Learner | LearnerGrid
+GivenInstances = Mapping[str, MDP | Iterable[MDP]] | MDP
 
 
-Learners = Mapping[str, Learner | LearnerGrid]
-Instances = Mapping[str, MDP | Iterable[MDP]]
+class Job(NamedTuple):
+    """The arguments of a sweep, checked."""
 
-
-# Three overloads, because what is returned depends on dry_run.
-@overload
-def sweep(
-    learners: Learners, instances: Instances, num_episodes: int, num_seeds: int = ..., seed: int = ...,
-    *, dry_run: Literal[False] = ..., **options: Unpack[SweepOptions],
-) -> xarray.Dataset: ...  # fmt: skip
-
-
-@overload
-def sweep(
-    learners: Learners, instances: Instances, num_episodes: int, num_seeds: int = ..., seed: int = ...,
-    *, dry_run: Literal[True], **options: Unpack[SweepOptions],
-) -> Plan: ...  # fmt: skip
-
-
-@overload
-def sweep(
-    learners: Learners, instances: Instances, num_episodes: int, num_seeds: int = ..., seed: int = ...,
-    *, dry_run: bool, **options: Unpack[SweepOptions],
-) -> xarray.Dataset | Plan: ...  # fmt: skip
+    grids: dict[str, LearnerGrid]
+    mdps: Instances
+    seeds: list[int]
+    num_seeds: int
+    settings: Settings
+    groups: list[Group]
 
 
 @kept_compilations()
+@with_options
 def sweep(
-    learners: Mapping[str, Learner | LearnerGrid],
-    instances: Mapping[str, MDP | Iterable[MDP]],
+    learners: Learners,
+    instances: GivenInstances,
     num_episodes: int,
     num_seeds: int = 32,
-    seed: int = 0,
-    engine: str = "auto",
-    record: Recording = linear(200),  # noqa: B008  (a frozen value)
-    chunk_size: int | None = None,
-    max_lanes: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool | str = True,
     *,
-    max_bytes: int | None = None,
-    devices: int | Iterable[Any] | None = None,
-    checkpoint_seconds: float = 10.0,
-    resume: bool = True,
-    allow_other_bits: bool = False,
-    metrics: Mapping[str, Metric] | None = None,
-    on_chunk: Callable[[Progress], None] | None = None,
-    shard: tuple[int, int] | None = None,
-    pad: bool = True,
     dry_run: bool = False,
-) -> xarray.Dataset | Plan:
+    options: SweepOptions,
+) -> xarray.Dataset:
     """Runs every learner on every instance with every seed and returns the labelled results.
 
-    What it compiles is kept between processes, in ``$JAXBANDIT_COMPILATION_CACHE`` ("none": nowhere) or a folder of
-    the user's, unless jax was told where; for that, jax's settings are changed while it runs (`xla.compilations`).
+    Compiled programs are kept between processes, in ``$JAXBANDIT_COMPILATION_CACHE`` ("none": nowhere) or your cache
+    folder, unless jax was told where; jax's settings are restored after the sweep (`xla.compilations`).
 
     Args:
-        learners: name -> learner, or -> `grid` of one.
+        learners: name -> learner, or -> `grid` of one; or a single learner.
         instances: name -> MDP, or -> several of them (`family`, a list), which become "name/0",
-        "name/1", ...
+            "name/1", ...; or a single MDP.
         num_episodes: T.
-        num_seeds: runs per learner, instance and parameter point: seeds 0..num_seeds-1.
-        seed: the root key of everything.
-        engine: "blocks", "episodes", or "auto": blocks where the learner has a block form.
-        record: when the regret is recorded (`jaxbandit.record`).
-        chunk_size: episodes between two looks of the host (progress, checkpoint, Ctrl-C); the block
-            engine counts stages of a phase instead. None leaves it to the engine.
-        max_lanes: how many lanes may run at once; at least one tile (16 lanes on a CPU) does.
-        max_bytes: how much memory they may take; at least what one tile takes.
-        checkpoint: a directory. What is finished there is not run again (also with more seeds),
-            what was under way goes on to the same bits. Use one directory for one sweep at a time.
-        checkpoint_seconds: the state is saved after a chunk, at most this often; 0 saves after
-        every chunk.
-        resume: False throws away what the directory holds.
-        allow_other_bits: True continues a checkpoint of another kind of device or another jax, whose last digits may
-            differ; the result says so.
-        progress: True shows a bar in terminals and notebooks, "always" elsewhere too, False never.
-        devices: how many, or which; None takes all local ones. On a CPU, how many cores.
-        metrics: name -> function(state, world), evaluated at the recorded episodes (`jaxbandit.metrics`); each becomes a
-            variable of the Dataset.
-        on_chunk: called after chunks, in this thread, with a `Progress` (``episodes``, ``total``, ``dataset()``);
-            see `jb.hooks`.
-        shard: (i, n) runs only the i-th of n parts of the seeds, for machines that do not see each other; `merge` puts
-            the results together.
-        pad: False runs every H and k in a program of its own; True, on a GPU, several of them in one where the learner
-            allows it (``print`` of the `Plan` says what that saves). No number depends on it but in the last digits.
-        dry_run: True runs nothing and returns the `Plan` (checkpoint not looked at), whose text
-            lists shapes, lanes, tiles, bytes and compilations.
+        num_seeds: runs per learner, instance and parameter setting: seeds 0..num_seeds-1.
+        dry_run: deprecated, see `plan`.
+        **options: the fields of `jaxbandit.sweeps.options.SweepOptions`, which explains them.
 
     Returns:
         An ``xarray.Dataset`` (see `jaxbandit.sweeps.dataset`). With several processes, the same in
@@ -180,78 +110,25 @@ def sweep(
         >>> dict(ds["regret"].sizes)
         {'learner': 1, 'instance': 1, 'seed': 2, 'episode': 4}
     """
-    grids, mdps = expand_learners(learners), expand_instances(instances)
-    total = checks.whole("num_episodes", num_episodes, at_most=checks.MOST_EPISODES)
-    count = checks.whole("num_seeds", num_seeds, at_most=checks.MOST_SEEDS)
-    for name, limit in (
-        ("chunk_size", chunk_size),
-        ("max_lanes", max_lanes),
-        ("max_bytes", max_bytes),
-    ):
-        if limit is not None:
-            checks.whole(name, limit)
-    seed = checks.seed("seed", seed)
-    if not isinstance(checkpoint_seconds, numbers.Real) or not checkpoint_seconds >= 0:
-        raise ValueError(f"checkpoint_seconds: {checkpoint_seconds!r}; accepted: 0 or more")
-    for name, flag in (("resume", resume), ("allow_other_bits", allow_other_bits)):
-        checks.choice(name, flag, (False, True))
-    if progress not in (True, False, "always"):
-        raise ValueError(f'progress: {progress!r}; accepted: True, False, "always"')
-    if checkpoint is not None:
-        checks.typed("checkpoint", checkpoint, (str, os.PathLike), "a directory, or None")
-    if on_chunk is not None and not callable(on_chunk):
-        raise TypeError(f"on_chunk: {on_chunk!r}; accepted: a function of a Progress, or None")
-    if not isinstance(record, Recording):
-        raise TypeError(f"record: {record!r}; accepted: jb.record.linear, log or explicit")
-    points = record.points(total)
-    params = (name for grid in grids.values() for name in grid.learner.params)
-    measured = check_metrics(metrics, taken=(*AXES, *RESERVED, *params))
-    seeds = list(range(count)) if shard is None else seeds_of(shard, count)
-    if not seeds:
-        raise ValueError(
-            f"shard: {shard!r} of {count} seeds is empty; accepted: at most {count} shards"
-        )
-    chosen, workers = choose_devices(devices)
-    settings = Settings(
-        num_episodes=total,
-        points=points,
-        seed=seed,
-        chunk_size=chunk_size,
-        devices=chosen,
-        workers=workers,
-        checkpoint_seconds=checkpoint_seconds,
-        metrics=measured,
-        pad=checks.choice("pad", pad, (False, True)),
-    )
-    groups = make_groups(grids, mdps, engine, settings)
-    check_reports(groups)
-    settings = dataclasses.replace(
-        settings, workers=most_workers(groups, settings, max_lanes, max_bytes)
-    )
-    config = identity(grids, mdps, groups, settings, record)
+    job = prepare(learners, instances, num_episodes, num_seeds, options)
+    if dry_run:
+        warnings.warn("sweep(dry_run=True) is now jb.plan(...)", DeprecationWarning, stacklevel=4)
+        return make_plan(job)  # type: ignore[return-value]
+    grids, mdps, seeds, count, settings, groups = job
+    config = identity(grids, mdps, groups, settings, options.record)
     bits, programs = bits_of(settings.devices[0], settings.pad), programs_of(grids)
-
     store = None
-    if checkpoint is not None and not dry_run:
+    if options.checkpoint is not None:
         store = open_store(
-            checkpoint,
+            options.checkpoint,
             config=config,
             bits=bits,
             programs=programs,
-            resume=resume,
-            allow_other_bits=allow_other_bits,
+            resume=options.resume,
+            allow_other_bits=options.allow_backend_change,
         )
     held = take_stock(store)
-    tiles, mine = assign(groups, held, seeds)
-    if dry_run:
-        memory = device_memory(settings.devices)
-        return Plan(
-            groups=tuple(groups),
-            tiles=tuple(tiles),
-            num_episodes=total,
-            workers=settings.workers,
-            device_bytes=memory,
-        )
+    _, mine = assign(groups, held, seeds)
     known = [found for found in held.results if held.first_holder(found) == jax.process_index()]
     described = {
         **config,
@@ -259,18 +136,20 @@ def sweep(
         "other_bits": [] if store is None else store.other_bits,
         "programs": {name: each.digest for name, each in programs.items()},
         "num_seeds": count,
-        "shard": None if shard is None else list(shard),
-        "chunk_size": chunk_size,
-        "max_lanes": max_lanes,
-        "max_bytes": max_bytes,
+        "shard": None if options.shard is None else list(options.shard),
+        "chunk_size": options.chunk_size,
+        "max_lanes": options.max_lanes,
+        "max_bytes": options.max_bytes,
         "devices": len(settings.devices),
         "workers": settings.workers,
     }
+    measured = settings.metrics
     dims = {name: ("episode", *(dims_of(metric) or ())) for name, metric in measured.items()}
     dataset = partial(
-        make_dataset, learners=grids, instances=mdps, seeds=seeds, points=points, config=described,
-        metric_dims=dims,
+        make_dataset, learners=grids, instances=mdps, seeds=seeds, points=settings.points,
+        config=described, metric_dims=dims,
     )  # fmt: skip
+    total, on_chunk = settings.num_episodes, options.on_chunk
 
     def report(under_way: dict[int, Saved]) -> None:
         parts = [*known, *under_way.values()]
@@ -285,7 +164,8 @@ def sweep(
     done = total * sum(len(lanes_of(found.header)) for found in known)
     begun = begun_episodes(held, mine)
     everything = exchange(
-        known + run_watched(settings, groups, mine, store, progress, told, done=done, begun=begun)
+        known
+        + run_watched(settings, groups, mine, store, options.progress, told, done=done, begun=begun)
     )
     if store is not None:
         forget_stale(store, everything)
@@ -293,3 +173,90 @@ def sweep(
     found = dataset(everything)
     warn_of_nan(found, measured)
     return found
+
+
+@kept_compilations()
+@with_options
+def plan(
+    learners: Learners,
+    instances: GivenInstances,
+    num_episodes: int,
+    num_seeds: int = 32,
+    *,
+    measure_seconds: float = 5.0,
+    options: SweepOptions,
+) -> Plan:
+    """What `sweep` would run with the same arguments: programs, lanes, tiles, bytes and about how long.
+
+    Nothing is stored, and the checkpoint is not read.
+
+    Args:
+        learners: as in `sweep`.
+        instances: as in `sweep`.
+        num_episodes: as in `sweep`.
+        num_seeds: as in `sweep`.
+        measure_seconds: about how long short runs may take, from which the time is estimated; 0
+            estimates none. Programs that are compiled for it are cached for the sweep.
+        **options: as in `sweep`.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
+        >>> plan = jb.plan({"UCB-VI": jb.make_learner("ucbvi")}, {"I1": mdp}, 100, 2, measure_seconds=0)
+        >>> plan.num_lanes, plan.compilations
+        (2, 1)
+    """
+    seconds = checks.number("measure_seconds", measure_seconds, low=0)
+    job = prepare(learners, instances, num_episodes, num_seeds, options)
+    found = make_plan(job)
+    if seconds == 0:
+        return found
+    return dataclasses.replace(found, seconds=measure(job.settings, found, seconds))
+
+
+def make_plan(job: Job) -> Plan:
+    """The plan of a job whose lanes are all still to run."""
+    return Plan(
+        groups=tuple(job.groups),
+        tiles=tuple(make_tiles(job.groups, (), job.seeds)),
+        num_episodes=job.settings.num_episodes,
+        workers=job.settings.workers,
+        device_bytes=device_memory(job.settings.devices),
+    )
+
+
+def prepare(
+    learners: Any, instances: Any, num_episodes: Any, num_seeds: Any, options: SweepOptions
+) -> Job:
+    """Checks the arguments of a sweep and forms its groups; nothing is run."""
+    if isinstance(learners, Learner):
+        learners = {learners.name: learners}
+    elif isinstance(learners, LearnerGrid):
+        learners = {learners.learner.name: learners}
+    if isinstance(instances, MDP):
+        instances = {"MDP": instances}
+    grids, mdps = expand_learners(learners), expand_instances(instances)
+    total = checks.whole("num_episodes", num_episodes, at_most=checks.MOST_EPISODES)
+    count = checks.whole("num_seeds", num_seeds, at_most=checks.MOST_SEEDS)
+    params = (name for grid in grids.values() for name in grid.learner.params)
+    measured = check_metrics(options.metrics, taken=(*AXES, *RESERVED, *params))
+    seeds = list(range(count)) if options.shard is None else seeds_of(options.shard, count)
+    if not seeds:
+        raise ValueError(
+            f"shard: {options.shard!r} of {count} seeds is empty; accepted: at most {count} shards"
+        )
+    chosen, workers = choose_devices(options.devices)
+    own = {each.name: getattr(options, each.name) for each in dataclasses.fields(options)}
+    settings = Settings(
+        **own | {"devices": chosen, "metrics": measured},
+        num_episodes=total,
+        points=options.record.points(total),
+        workers=workers,
+    )
+    groups = make_groups(grids, mdps, options.engine, settings)
+    check_reports(groups)
+    workers = most_workers(groups, settings, options.max_lanes, options.max_bytes)
+    settings = dataclasses.replace(settings, workers=workers)
+    return Job(
+        grids=grids, mdps=mdps, seeds=seeds, num_seeds=count, settings=settings, groups=groups
+    )

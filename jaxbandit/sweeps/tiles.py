@@ -25,6 +25,10 @@ Lane = tuple[str, str, int, int]
 """A cell and the number of the seed."""
 
 
+LONGEST = 30
+"""Letters of a name in the text of a plan."""
+
+
 @dataclass(frozen=True)
 class Demand:
     """What an engine says of the lanes of a group."""
@@ -129,6 +133,8 @@ class Plan:
     workers: int
     device_bytes: int | None = None
     """Memory of a device that has its own and says so; else None."""
+    seconds: float | None = None
+    """About how long the sweep takes, compiling included; None if it was not measured."""
 
     @property
     def num_lanes(self) -> int:
@@ -148,36 +154,49 @@ class Plan:
         return sum(each[: self.workers])
 
     def __str__(self) -> str:
-        """A table: one line per group."""
-        rows = [
-            ["learners", "engine", *"HkA", "instances", "points", "lanes", "tiles", "of", "memory"]
-        ]
-        for index, group in enumerate(self.groups):
-            mine = [tile for tile in self.tiles if tile.group == index]
-            points = sum(grid.size for grid in group.grids.values())
-            counts = [*group.sizes[:3], len(group.instances), points]
-            counts += [sum(len(tile.lanes) for tile in mine), len(mine), group.demand.width]
-            memory = format_bytes(group.demand.width * group.demand.bytes_per_lane)
-            rows.append([" + ".join(group.grids), group.engine, *map(str, counts), memory])
+        """A table with a line per learner and engine, then totals."""
+        rows = [["learners", "engine", "sizes (H, k, A)", "lanes", "tiles", "memory of a tile"]]
+        for name, engine in dict.fromkeys((group.name, group.engine) for group in self.groups):
+            mine = {
+                index: group
+                for index, group in enumerate(self.groups)
+                if (group.name, group.engine) == (name, engine)
+            }
+            sizes = sorted({group.sizes[:3] for group in mine.values()})
+            shown = str(sizes[0]) if len(sizes) == 1 else f"{len(sizes)} up to {sizes[-1]}"
+            tiles = [tile for tile in self.tiles if tile.group in mine]
+            lanes = sum(len(tile.lanes) for tile in tiles)
+            widest = max(g.demand.width * g.demand.bytes_per_lane for g in mine.values())
+            short = name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
+            row = [short, engine, shown, str(lanes), str(len(tiles)), format_bytes(widest)]
+            rows.append(row)
         widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
         ]
-        said = []
-        for index, group in enumerate(self.groups):
-            lanes = [lane for tile in self.tiles if tile.group == index for lane in tile.lanes]
-            said.append(group.words(group, lanes))
-        lines += [line for line in dict.fromkeys(said) if line]
         limit = ""
         if self.device_bytes is not None:
             limit = f", on devices of {format_bytes(self.device_bytes)} each"
-        total = (
-            f"{self.num_lanes} lanes of {self.num_episodes} episodes; tiles: {len(self.tiles)}, "
-            f"compilations: {self.compilations}, at a time: {self.workers}, "
-            f"memory: about {format_bytes(self.peak_bytes)} and the results{limit}"
-        )
-        return "\n".join([*lines, total])
+        lines += [
+            f"{self.num_lanes} lanes of {self.num_episodes} episodes, {len(self.tiles)} tiles, {self.workers} at a time",
+            f"programs to compile: {self.compilations}; memory: about {format_bytes(self.peak_bytes)} and the results{limit}",
+        ]
+        if self.seconds is not None:
+            lines.append(f"time: about {format_seconds(self.seconds)}, from short measured runs")
+        return "\n".join(lines)
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds for people.
+
+    Example:
+        >>> format_seconds(3.2), format_seconds(200), format_seconds(1e4)
+        ('3 s', '3 min', '2.8 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def format_bytes(count: float) -> str:

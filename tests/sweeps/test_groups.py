@@ -14,7 +14,7 @@ SIZES = {"horizon": 3, "capacity": 1, "num_values": 3}
 
 
 def groups(learners, instances, **how):
-    plan = jb.sweep(learners, instances, 10, 1, dry_run=True, **how)
+    plan = jb.plan(learners, instances, 10, 1, measure_seconds=0, **how)
     return [(list(group.grids), group.engine, list(group.instances)) for group in plan.groups]
 
 
@@ -71,7 +71,7 @@ def test_reports_that_have_no_place_in_the_result_are_told_before_anything_runs(
     mine = jb.make_learner("uniform")._replace(name="mine", report=lambda state: given)
     mdp = jb.make_instance("prophet-uniform", **SIZES)
     with pytest.raises(ValueError, match=f"learner 'mine': {saying}"):
-        jb.sweep({**theirs, "mine": mine}, {"I": mdp}, 10, 1, dry_run=True)
+        jb.plan({**theirs, "mine": mine}, {"I": mdp}, 10, 1, measure_seconds=0)
 
 
 def test_devices_of_a_cpu_are_cores():
@@ -86,7 +86,7 @@ def test_devices_of_a_cpu_are_cores():
 
 def plan(horizon=15, capacity=2, learner="ucbvi"):
     mdp = jb.make_instance("prophet-uniform", horizon=horizon, capacity=capacity, num_values=5)
-    return jb.sweep({"L": jb.make_learner(learner)}, {"I1": mdp}, 10, 5000, dry_run=True)
+    return jb.plan({"L": jb.make_learner(learner)}, {"I1": mdp}, 10, 5000, measure_seconds=0)
 
 
 def test_tiles_of_a_gpu_are_halved_until_they_fit_their_budget():
@@ -111,7 +111,7 @@ def test_tiles_in_flight_follow_the_memory_of_the_devices(monkeypatch):
             monkeypatch.setattr(groups_module, "memory_of", lambda device, memory=memory: memory)
             found = plan()
             assert found.workers == flying * len(jax.local_devices())
-            assert f"at a time: {found.workers}" in str(found)
+            assert f"{found.workers} at a time" in str(found)
             assert "on devices of " in str(found)
         monkeypatch.setattr(groups_module, "memory_of", lambda device: each - 1)
         message = r"L, H=20 k=4, padded: a tile of 1024 lanes needs about .*; accepted: at most .*JAX_PLATFORMS=cpu"

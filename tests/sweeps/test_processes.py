@@ -7,7 +7,7 @@ MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
 
 
 def plan():
-    return jb.sweep({"U": jb.make_learner("uniform")}, {"I": MDP}, 10, 6, dry_run=True)
+    return jb.plan({"U": jb.make_learner("uniform")}, {"I": MDP}, 10, 6, measure_seconds=0)
 
 
 def header(seeds, **more):

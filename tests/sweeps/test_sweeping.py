@@ -1,5 +1,6 @@
 """Sweeps: numbers that depend on nothing but the configuration, the Dataset's schema, errors."""
 
+import dataclasses
 import inspect
 import json
 
@@ -10,7 +11,7 @@ import xarray
 from sweep_program import NUM_EPISODES, SIZES, TIMES, assert_same_bits, configuration
 
 import jaxbandit as jb
-from jaxbandit.sweeps.sweeping import SweepOptions, sweep
+from jaxbandit.sweeps.options import SweepOptions
 from jaxbandit.xla.programs import PROGRAMS
 
 
@@ -149,7 +150,11 @@ def unordered():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"engine": "block"}, ValueError, r"engine: 'block'; accepted: auto, episodes, blocks"),
+        (
+            {"engine": "block"},
+            ValueError,
+            r"engine: 'block'; accepted: 'auto', 'episodes', 'blocks'",
+        ),
         (
             {"engine": "blocks"},
             ValueError,
@@ -174,7 +179,7 @@ def unordered():
         (
             {"progress": "yes"},
             ValueError,
-            "progress: 'yes'; accepted: True, False, \"always\"",
+            "progress: 'yes'; accepted: True, False, 'always'",
         ),
         (
             {"learners": {}},
@@ -194,7 +199,11 @@ def unordered():
             ValueError,
             r"record: episode 1000000; accepted: 1\.\.16000 \(num_episodes\)",
         ),
-        ({"checkpoint_seconds": -1}, ValueError, "checkpoint_seconds: -1; accepted: 0 or more"),
+        (
+            {"checkpoint_seconds": -1},
+            ValueError,
+            "checkpoint_seconds: -1; accepted: a finite number >= 0",
+        ),
     ],
 )
 def test_errors(change, error, message):
@@ -248,33 +257,45 @@ def test_seeds_outside_32_bits_are_refused():
             jb.sweep({"U": jb.make_learner("uniform")}, {"I": mdp}, 10, 1, seed=seed)
 
 
-def test_type_checkers_know_every_option_by_its_type():
-    """`SweepOptions` stands for the options in the overloads, so it must not fall behind."""
-    own = ("learners", "instances", "num_episodes", "num_seeds", "seed", "dry_run")
-    seen = inspect.signature(sweep).parameters
-    known = {name: hint.__forward_arg__ for name, hint in SweepOptions.__annotations__.items()}
-    assert known == {name: p.annotation for name, p in seen.items() if name not in own}
+def test_the_signature_of_sweep_and_plan_lists_every_option():
+    for function in (jb.sweep, jb.plan):
+        shown = inspect.signature(function).parameters
+        for each in dataclasses.fields(SweepOptions):
+            assert shown[each.name].default == each.default
+            assert shown[each.name].kind is inspect.Parameter.KEYWORD_ONLY
 
 
-@pytest.mark.parametrize(
-    ("wrong", "saying"),
-    [
-        ({"checkpoint_seconds": "x"}, "checkpoint_seconds: 'x'; accepted: 0 or more"),
-        ({"checkpoint_seconds": None}, "checkpoint_seconds: None; accepted"),
-        ({"resume": "x"}, "resume: 'x'; accepted: False, True"),
-        ({"allow_other_bits": None}, "allow_other_bits: None; accepted: False, True"),
-    ],
-)
-def test_options_that_nobody_can_mean(wrong, saying):
-    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
-    with pytest.raises(ValueError, match=saying):
-        jb.sweep({"U": jb.make_learner("uniform")}, {"I": mdp}, 10, 1, progress=False, **wrong)
+@pytest.mark.parametrize("each", dataclasses.fields(SweepOptions), ids=lambda each: each.name)
+def test_options_take_good_values_and_refuse_odd_ones_by_name(each):
+    spec = each.metadata.get("spec")
+    for value in () if spec is None else spec.good():
+        SweepOptions(**{each.name: value})
+    for value in () if spec is None else spec.odd():
+        with pytest.raises(ValueError, match=f"^{each.name}: "):
+            SweepOptions(**{each.name: value})
+
+
+def test_a_bare_learner_and_mdp_are_a_sweep_of_one():
+    mdp = jb.make_instance("prophet-uniform", **SIZES)
+    learner = jb.make_learner("uniform")
+    bare = jb.sweep(learner, mdp, 100, 2)
+    named = jb.sweep({"uniform": learner}, {"MDP": mdp}, 100, 2)
+    assert bare["regret"].identical(named["regret"])
+
+
+def test_an_unknown_option_is_refused_with_near_matches_and_an_old_one_warns():
+    mdp = jb.make_instance("prophet-uniform", **SIZES)
+    learner = jb.make_learner("uniform")
+    with pytest.raises(TypeError, match="sweep: option 'chunk_sizes'; did you mean 'chunk_size'"):
+        jb.sweep(learner, mdp, 100, 2, chunk_sizes=3)
+    with pytest.warns(DeprecationWarning, match="is now 'allow_backend_change'"):
+        jb.plan(learner, mdp, 100, 2, measure_seconds=0, allow_other_bits=True)
+    with pytest.warns(DeprecationWarning, match="is now jb.plan"):
+        assert jb.sweep(learner, mdp, 100, 2, dry_run=True).num_lanes == 2
 
 
 def test_what_is_no_directory_and_no_function_is_refused():
     mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
     for name, value in (("checkpoint", 3), ("on_chunk", 3)):
         with pytest.raises(TypeError, match=f"{name}: .*; accepted: a .*, or None"):
-            jb.sweep(
-                {"u": jb.make_learner("uniform")}, {"I": mdp}, 10, 1, dry_run=True, **{name: value}
-            )
+            jb.plan(jb.make_learner("uniform"), mdp, 10, 1, **{name: value})

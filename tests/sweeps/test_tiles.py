@@ -88,7 +88,7 @@ def test_peak_memory_is_that_of_the_largest_tiles_at_one_time():
 
 def small_sweep(**options):
     sizes = {"horizon": 3, "capacity": 1, "num_values": 3}
-    return jb.sweep(
+    return jb.plan(
         learners={
             "U": jb.make_learner("ucbvi"),
             "G": jb.grid(jb.make_learner("ucbvi"), bonus_scale=[0.1, 1.0]),
@@ -101,25 +101,33 @@ def small_sweep(**options):
         },
         num_episodes=1000,
         num_seeds=5,
-        dry_run=True,
+        measure_seconds=0,
         **options,
     )
 
 
-def test_dry_run_lists_shapes_lanes_tiles_bytes_and_compilations():
+def test_a_plan_prints_programs_lanes_tiles_and_bytes_in_80_columns():
     plan = small_sweep(devices=1)
     lines = str(plan).splitlines()
-    assert (
-        " ".join(lines[0].split()) == "learners engine H k A instances points lanes tiles of memory"
-    )
-    # U and G are one program and share their tiles: 60 lanes in tiles of 16.
-    assert " ".join(lines[1].split()[:11]) == "U + G episodes 3 1 3 4 3 60 4"
-    assert " ".join(lines[2].split()[:11]) == "U + G episodes 3 2 3 1 3 15 1"
-    assert lines[-1].startswith(f"100 lanes of 1000 episodes; tiles: {len(plan.tiles)}, ")
-    assert f"compilations: {plan.compilations}, at a time: 1, memory: about " in lines[-1]
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split()[:2] == ["learners", "engine"]
+    # U and G are one program of two sizes and share their tiles: 60 lanes and 15 in tiles of 16.
+    assert lines[1].startswith("U and 1 more  episodes  2 up to (3, 2, 3)")
+    assert " ".join(lines[1].split()[-4:-2]) == "75 5"
+    assert lines[-2] == f"100 lanes of 1000 episodes, {len(plan.tiles)} tiles, 1 at a time"
+    assert lines[-1].startswith(f"programs to compile: {plan.compilations}; memory: about ")
     assert plan.num_lanes == 100
     widths = {each.engine: each.demand.width for each in plan.groups}
     assert all(len(tile.lanes) <= widths[plan.groups[tile.group].engine] for tile in plan.tiles)
+
+
+def test_a_plan_estimates_the_time_from_short_runs():
+    mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
+    few, many = (
+        jb.plan(jb.make_learner("uniform"), mdp, T, 2, measure_seconds=0.1) for T in (10**5, 10**7)
+    )
+    assert 0 < few.seconds < many.seconds
+    assert str(many).splitlines()[-1].startswith("time: about ")
 
 
 def test_budgets_limit_what_runs_at_one_time_and_nothing_else():

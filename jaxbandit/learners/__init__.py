@@ -24,8 +24,7 @@ from jaxbandit.learners.q_learning import q_learning
 from jaxbandit.learners.simple import fixed, oracle, uniform
 from jaxbandit.learners.trajectory_ts import trajectory_ts
 from jaxbandit.learners.ucb_policies import ucb_policies
-from jaxbandit.learners.ucbvi import ucbvi
-from jaxbandit.learners.ucbvi_doubling import ucbvi_doubling
+from jaxbandit.learners.ucbvi import ucbvi, ucbvi_doubling
 from jaxbandit.registry import Registry
 
 __all__ = [

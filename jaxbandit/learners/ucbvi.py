@@ -31,7 +31,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -49,6 +48,7 @@ from jaxbandit.learners.model import (
     visited_entries,
 )
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import rarely
 
 PRESETS = {"theory": 1.0, "practical": 2.0**-5, "practical-bernstein": 2.0**-8}
 
@@ -220,7 +220,7 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
         if not doubling:
             return planned(state, constants)
         due = jnp.any((level < model.visits.shape[1]) & (visits & (visits - 1) == 0))
-        return jax.lax.cond(due, planned, lambda state, _: state, state, constants)
+        return rarely(planned)(due, state, constants)
 
     def planned(state: UCBVIState, constants: UCBVIConstants) -> UCBVIState:
         """Backward induction with the bonus, and the greedy policy."""

@@ -96,3 +96,45 @@ def _used(function: Callable, leaves: list[Any]) -> list[bool]:
     found = {id(x) for equation in inner.eqns for x in equation.invars}
     found |= {id(x) for x in inner.outvars}
     return [id(x) in found for x in inner.invars]
+
+
+def rarely(function: Function) -> Callable[..., Any]:
+    """``rarely(function)(when, state, *more)`` is function(state, *more) where ``when`` is true, and state otherwise.
+
+    As ``jax.lax.cond``; but under ``vmap``, where that computes both sides for every lane, it is a branch still: the
+    function is computed only if some lane wants it. (Where the platform has no branches it always is.)
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> wrap = rarely(lambda count, limit: count - limit)
+        >>> count = jnp.arange(4)
+        >>> jax.vmap(lambda count: wrap(count >= 3, count, 3))(count).tolist()
+        [0, 1, 2, 0]
+    """
+
+    @jax.custom_batching.custom_vmap
+    def call(when, state, *more):
+        return jax.lax.cond(when, function, lambda state, *_: state, state, *more)
+
+    @call.def_vmap
+    def lanes(size, batched, *arguments):
+        spread = [
+            jax.tree.map(
+                lambda x, own: x if own else jnp.broadcast_to(x, (size, *jnp.shape(x))), *pair
+            )
+            for pair in zip(arguments, batched, strict=True)
+        ]
+        when, state = spread[:2]
+
+        def one(when, state, *more):
+            return jax.tree.map(
+                lambda new, old: jnp.where(when, new, old), function(state, *more), state
+            )
+
+        def some():
+            return jax.vmap(one)(*spread)
+
+        found = jax.lax.cond(jnp.any(when), some, lambda: state) if active().branches else some()
+        return found, jax.tree.map(lambda _: True, found)
+
+    return call

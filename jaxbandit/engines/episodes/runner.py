@@ -19,6 +19,7 @@ from jaxbandit.engines.measuring import blank
 from jaxbandit.engines.padding import cut_policies
 from jaxbandit.engines.runner import Carry, Runner, TileArrays, one_hot_actions
 from jaxbandit.errors import LearnerError
+from jaxbandit.kernels import find_kernel
 from jaxbandit.xla.compat import x64
 
 MOST_EPISODES = 2**31 - 1
@@ -80,12 +81,7 @@ class EpisodeRunner(Runner):
         return self.learner_bytes(self.rules)
 
     def _beginnings(self, tile: TileArrays) -> tuple[Any, Any]:
-        constants, state = to_32_bits(self.name, self.beginnings(tile, self.rules))
-        if self.rules.lanes_last:
-            constants, state = jax.tree.map(
-                lambda x: np.ascontiguousarray(np.moveaxis(x, 0, -1)), (constants, state)
-            )
-        return constants, state
+        return to_32_bits(self.name, self.beginnings(tile, self.rules))
 
     def lanes(self, tile: TileArrays) -> loop.Lanes:
         """What the lanes of a tile are, on its device."""
@@ -130,8 +126,8 @@ class EpisodeRunner(Runner):
     @property
     def _due(self) -> Callable[[int], int] | None:
         """Where a call must end at the latest, if the learner says so on this platform."""
-        form = self.rules.straight
-        return form.due if self.platform.straight and form is not None else None
+        kernel = find_kernel(self.rules, self.sizes, self.platform.name)
+        return None if kernel is None else kernel.due
 
     def _call(self, tile: TileArrays, carry: Carry, count: int) -> Carry:
         done = int(carry["episode"])
@@ -180,7 +176,7 @@ class EpisodeRunner(Runner):
             return {}
         with x64(False):
             constants = self.lanes(tile).constants
-            return self.measure(tile, state, first_axis(policy), constants, np.float32, self.axis)
+            return self.measure(tile, state, first_axis(policy), constants, np.float32)
 
     def tile_curves(self, carry: Carry) -> np.ndarray:
         """The curves so far."""
@@ -245,12 +241,7 @@ class EpisodeRunner(Runner):
             "final_policy": cut_policies(actions, tile.own),
         }
         with x64():  # as the block engine: what a learner counts may be multiplied there
-            return found | self.reports(tile, self.rules.report, carry["state"], self.axis)
-
-    @property
-    def axis(self) -> int:
-        """Where the state's lanes are."""
-        return -1 if self.rules.lanes_last else 0
+            return found | self.reports(tile, self.rules.report, carry["state"])
 
 
 def first_axis(policy: Any) -> np.ndarray:

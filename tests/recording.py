@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.learner import normalised
 from jaxbandit.learners import BlockForm, from_blocks
 from jaxbandit.testing.conformance import run_lanes
 
@@ -64,7 +63,9 @@ class Recorded(NamedTuple):
 def recording(learner):
     """The learner, remembering every Phi of its first phases."""
     functions = _recording(learner.blocks)._replace(report=report)
-    made = from_blocks(functions, name=learner.name, params=learner.params, needs=learner.needs)
+    made = from_blocks(
+        functions, name=learner.name, params=learner.params, requires=learner.requires
+    )
     return made._replace(feedback=learner.feedback)
 
 
@@ -74,16 +75,14 @@ def report(state):
 
 @functools.cache
 def _recording(form):
-    plain = normalised(form)
-
-    def init(problem, params):
+    def init(problem, constants, key):
         shape = (PHASES, problem.horizon, problem.width * problem.num_actions)
         return Recorded(
-            plain.init(problem, params), jnp.full(shape, jnp.nan, jnp.result_type(float))
+            form.init(problem, constants, key), jnp.full(shape, jnp.nan, jnp.result_type(float))
         )
 
     def next_block(state, constants):
-        return plain.next_block(state.inner, constants)
+        return form.next_block(state.inner, constants)
 
     def absorb(state, episodes, totals, constants):
         phases, horizon, _ = state.phi.shape
@@ -92,9 +91,9 @@ def _recording(form):
         count = episodes.astype(totals.dtype)
         phi = jnp.where(count > 0, totals / jnp.maximum(count, 1), jnp.nan)
         phi = jnp.where(here, phi[None, None], state.phi)
-        return Recorded(plain.absorb(state.inner, episodes, totals, constants), phi)
+        return Recorded(form.absorb(state.inner, episodes, totals, constants), phi)
 
-    return BlockForm(init, next_block, absorb, constants=plain.constants)
+    return BlockForm(init, next_block, absorb, constants=form.constants)
 
 
 def run(engine, learner, num_episodes, points=None, seed=0, chunk_size=None):

@@ -9,7 +9,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import metrics
-from jaxbandit.learner import Problem, normalised
+from jaxbandit.learner import Problem
 from jaxbandit.metrics import METRICS, check_metrics, dims_of, make_world
 
 SIZES = {"horizon": 3, "capacity": 2, "num_values": 3}
@@ -29,14 +29,13 @@ def begin(name, mdp, **how):
         mdp.width,
         mdp.num_actions,
         jnp.float32(1000.0),
-        mdp.rank if "rank" in learner.needs else None,
-        jb.optimal(mdp)[1] if "optimal_policy" in learner.needs else None,
+        mdp.rank if "rank" in learner.requires else None,
+        jb.optimal(mdp)[1] if "optimal_policy" in learner.requires else None,
     )
     params = {key: jnp.asarray(value) for key, value in learner.params.items()}
-    rules = normalised(learner.rules)
-    constants = rules.constants(problem, params)
-    state = learner.init(problem, params)
-    return state, constants, rules.act(state, jax.random.key(0), constants)
+    constants = learner.constants(problem, params)
+    state = learner.init(problem, constants, jax.random.key(0))
+    return state, constants, learner.act(state, jax.random.key(0), constants)
 
 
 def finite(name, mdp):

@@ -19,14 +19,17 @@ from jaxbandit.errors import LearnerError
 from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learner.fitting import check_first_state, described, named
 from jaxbandit.mdp import MDP
-from jaxbandit.types import Array
+
+KEY_ROLE = 3
+"""``init`` gets fold_in(key, KEY_ROLE) of its lane's key. Environments fold in 0 (episodes) and 2 (blocks), ``act`` 1."""
 
 
 def beginning(
     rules: Any,
-    needs: tuple[str, ...],
+    requires: tuple[str, ...],
     mdps: MDP,
     params: dict[str, np.ndarray],
+    keys: np.ndarray,
     num_episodes: int,
     name: str = "learner",
 ) -> tuple[Callable, tuple]:
@@ -34,36 +37,31 @@ def beginning(
 
     Args:
         rules: a learner or a block form.
-        needs: what the learner asks for beyond sizes and T.
+        requires: what the learner asks for beyond sizes and T.
         mdps: leaves [W, ...].
         params: the learner's parameters, leaves [W, ...].
+        keys: uint32 [W, 2], the words of each lane's key.
         num_episodes: T.
         name: the learner's, for errors.
     """
-    rank = mdps.rank if "rank" in needs else None
-    best = optimal_policies(mdps) if "optimal_policy" in needs else None
+    rank = mdps.rank if "rank" in requires else None
+    best = optimal_policies(mdps) if "optimal_policy" in requires else None
     sizes, width = (mdps.horizon, mdps.width, mdps.num_actions), len(mdps.prob)
 
-    def one(num_episodes, params, rank, best, constants):
-        problem = Problem(
-            *sizes,
-            num_episodes=num_episodes,
-            rank=rank,
-            optimal_policy=best,
-            constants=constants,
-        )
+    def one(num_episodes, words, rank, best, constants):
+        problem = Problem(*sizes, num_episodes=num_episodes, rank=rank, optimal_policy=best)
+        key = jax.random.wrap_key_data(words, impl="threefry2x32")
         with named(name, "init"):
-            return check_first_state(rules.init(problem, params))
+            first = rules.init(problem, constants, jax.random.fold_in(key, KEY_ROLE))
+            return check_first_state(first)
 
-    def lanes(num_episodes, params, rank, best, constants):
+    def lanes(num_episodes, words, rank, best, constants):
         each = (None if x is None else 0 for x in (rank, best))
-        axes = (None, {name: 0 for name in params}, *each, 0)
-        every = (num_episodes, params, rank, best, constants)
-        return jax.vmap(one, axes, axis_size=width)(*every)
+        every = (num_episodes, words, rank, best, constants)
+        return jax.vmap(one, (None, 0, *each, 0), axis_size=width)(*every)
 
     constants = _constants(rules, params, num_episodes, sizes, (rank, best), width, name)
-    leaves = {name: _leaf(value) for name, value in params.items()}
-    return lanes, (jnp.asarray(num_episodes, jnp.float64), leaves, rank, best, constants)
+    return lanes, (jnp.asarray(num_episodes, jnp.float64), keys, rank, best, constants)
 
 
 def _constants(
@@ -128,9 +126,3 @@ def optimal_policies(mdps: MDP) -> np.ndarray:
     """Optimal policies int32 [W, H, k+1] of stacked MDPs, each found alone."""
     lanes = range(len(mdps.prob))
     return np.stack([optimal_policy(jax.tree.map(lambda x, j=j: x[j], mdps)) for j in lanes])
-
-
-def _leaf(value: Array) -> jax.Array:
-    """A hyper-parameter as an array: reals in 64 bits, whole numbers (a table of actions) in 32."""
-    whole = jnp.issubdtype(np.asarray(value).dtype, jnp.integer)
-    return jnp.asarray(value, jnp.int32 if whole else jnp.float64)

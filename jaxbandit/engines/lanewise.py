@@ -51,7 +51,7 @@ class Lanewise(ABC):
     """Base of `jaxbandit.engines.runner.Runner`, which sets these."""
 
     rules: Learner
-    """The learner's program, normalised."""
+    """The learner's program."""
     form: Any
     """The functions that the engine calls: those of the learner, or of its block form."""
     num_episodes: int
@@ -94,7 +94,9 @@ class Lanewise(ABC):
             parts: dict[Own, tuple[np.ndarray, Any]] = {}
             for own, lanes in alike(tile.own).items():
                 chosen = whole_tile(lanes, self.width)
-                function, args = self._beginning(rules, tile.mdps, tile.params, own, chosen)
+                function, args = self._beginning(
+                    rules, tile.mdps, tile.params, tile.keys, own, chosen
+                )
                 name = ("begin", rules.init, own, self.sizes[2], self.width)
                 first = self.execute(name, function, args, tile.device, small=True)
                 begun = (args[-1], jax.tree.map(np.asarray, first))
@@ -111,7 +113,8 @@ class Lanewise(ABC):
     def _program_shapes(self, rules: Any) -> tuple[Any, Any]:
         """Shapes of constants and state of a lane in the sizes of the program; nothing is run. Needs x64."""
         lanes, room = np.zeros(1, np.int32), self.sizes[:2]
-        function, args = self._beginning(rules, self.mdps, self.params, room, lanes)
+        keys = np.zeros((1, 2), np.uint32)
+        function, args = self._beginning(rules, self.mdps, self.params, keys, room, lanes)
         return without_lanes((args[-1], jax.eval_shape(function, *args)))
 
     def learner_bytes(self, rules: Any) -> int:
@@ -121,11 +124,18 @@ class Lanewise(ABC):
         return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
 
     def _beginning(
-        self, rules: Any, mdps: MDP, params: dict[str, np.ndarray], own: Own, lanes: np.ndarray
+        self,
+        rules: Any,
+        mdps: MDP,
+        params: dict[str, np.ndarray],
+        keys: np.ndarray,
+        own: Own,
+        lanes: np.ndarray,
     ) -> tuple[Callable, tuple]:
         mdps = shrunk(jax.tree.map(lambda x: x[lanes], mdps), own)
         params = {name: value[lanes] for name, value in params.items()}
-        return beginning(rules, self.rules.needs, mdps, params, self.num_episodes, self.rules.name)
+        fixed = (self.rules.requires, mdps, params, keys[lanes], self.num_episodes, self.rules.name)
+        return beginning(rules, *fixed)
 
     def check_fit(self) -> None:
         """Refuses a learner whose functions do not fit together; nothing is run."""

@@ -30,7 +30,7 @@ import numpy as np
 from jaxbandit.engines.lanewise import Lanewise, TileArrays
 from jaxbandit.engines.padding import Own, joined
 from jaxbandit.errors import LearnerError
-from jaxbandit.learner import Learner, check_contract, normalised
+from jaxbandit.learner import Learner, check_contract
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric
 from jaxbandit.types import Array
@@ -85,7 +85,7 @@ class Runner(Lanewise):
     ):
         """See `jaxbandit.engines.make_runner`."""
         self.name = learner.name
-        self.rules = normalised(check_contract(learner).rules)
+        self.rules = check_contract(learner).rules
         self.num_episodes = int(num_episodes)
         self.points = np.asarray(points, np.int64)
         self.chunk_size = chunk_size
@@ -96,7 +96,7 @@ class Runner(Lanewise):
         words = keys if isinstance(keys, np.ndarray) else np.asarray(jax.random.key_data(keys))
         self.groups, self.seeds, _ = words.shape
         self.mdps = jax.tree.map(np.asarray, mdps)
-        if "rank" in self.rules.needs and self.mdps.rank is None:
+        if "rank" in self.rules.requires and self.mdps.rank is None:
             raise ValueError(
                 f"learner {self.name!r} needs an ordered MDP (one with a rank); this one has none"
             )

@@ -31,29 +31,30 @@ class State(NamedTuple):
     policies: Any  # int32 [N, H, k+1]: the policies it chooses among
     sums: Any  # float [N]: total rewards of each
     counts: Any  # float [N]: episodes of each
-    patience: Any  # float []: a parameter that act needs
 
 
-def init(problem, params):
-    """Before the first episode. ``problem`` has the sizes horizon, width, num_actions and T."""
+def init(problem, constants, key):
+    """Before the first episode. ``problem`` has the sizes horizon, width, num_actions and T.
+
+    ``constants`` are the parameters, name -> array; ``key`` is another one for every seed.
+    """
     shape = (NUM_POLICIES, problem.horizon, problem.width + 1)
-    # init gets no key, so all seeds try the same policies
-    policies = jax.random.randint(jax.random.key(0), shape, 0, problem.num_actions, jnp.int32)
+    policies = jax.random.randint(key, shape, 0, problem.num_actions, jnp.int32)
     nothing = jnp.zeros(NUM_POLICIES, jnp.float32)
-    return State(policies, nothing, nothing, params["patience"])
+    return State(policies, nothing, nothing)
 
 
-def act(state, key):
+def act(state, key, constants):
     """The policy of the next episode: an action for every stage and level, int32 [H, k+1].
 
     ``key`` is new in every episode; this learner draws nothing.
     """
     mean = state.sums / jnp.maximum(state.counts, 1.0)
-    untried = state.counts < state.patience
+    untried = state.counts < constants["patience"]
     return state.policies[jnp.argmax(jnp.where(untried, jnp.inf, mean))]
 
 
-def update(state, policy, feedback):
+def update(state, policy, feedback, constants):
     """The state after the episode. With bandit feedback, ``feedback.total`` is all there is."""
     mine = jnp.all(state.policies == policy[None], axis=(1, 2)).astype(jnp.float32)
     return state._replace(

@@ -169,7 +169,7 @@ def _of_learner(name: str, constructor: Callable, needed: list[str]) -> list[str
     if not needed:
         learner = constructor()
         sees = f"Sees {learner.feedback} feedback (jaxbandit list {learner.feedback})"
-        told = f"; is told: {', '.join(learner.needs)}" if learner.needs else ""
+        told = f"; requires: {', '.join(learner.requires)}" if learner.requires else ""
         varied = [key for key, value in learner.params.items() if getattr(value, "ndim", 0) == 0]
         lines.append(f"{sees}{told}.")
         if varied:

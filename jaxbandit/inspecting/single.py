@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxbandit import checks, planning
 from jaxbandit.feedback import Trajectory, observe
-from jaxbandit.learner import Learner, Problem, check_contract, make_constants, normalised
+from jaxbandit.learner import Learner, Problem, check_contract, make_constants
 from jaxbandit.learner.fitting import (
     check_first_state,
     check_steps,
@@ -151,9 +151,9 @@ def _run(
 ) -> tuple[list[tuple[Any, ...]], Any]:
     """Regret, reward, policy and gap at every point, and the last state."""
     follow(learner)
-    rules = normalised(learner.rules)
+    rules = learner.rules
     world, best = _world(mdp)
-    constants, state = _prepare(rules, learner, mdp, best, int(points[-1]))
+    constants, state = _prepare(rules, learner, mdp, best, int(points[-1]), key)
     regret, reward, done = 0.0, 0.0, 0
     kept: list[tuple[Any, ...]] = []
     for point in points:
@@ -194,7 +194,9 @@ def _world(mdp: MDP) -> tuple[_PlainWorld, np.ndarray]:
     return _PlainWorld(tables, *map(jnp.asarray, single)), best
 
 
-def _prepare(rules: Any, learner: Learner, mdp: MDP, best: Array, total: int) -> tuple[Any, Any]:
+def _prepare(
+    rules: Any, learner: Learner, mdp: MDP, best: Array, total: int, key: Any
+) -> tuple[Any, Any]:
     """Constants and first state, with one trailing lane if the learner wants lanes; both checked."""
     params = learner.params
     if learner.check is not None:
@@ -202,7 +204,7 @@ def _prepare(rules: Any, learner: Learner, mdp: MDP, best: Array, total: int) ->
             learner.check({name: np.asarray(value)[()] for name, value in params.items()})
         except ValueError as error:
             raise ValueError(f"learner {rules.name!r}: {error}") from None
-    if "rank" in rules.needs and mdp.rank is None:
+    if "rank" in rules.requires and mdp.rank is None:
         raise ValueError(
             f"learner {rules.name!r} needs an ordered MDP (one with a rank); this has none"
         )
@@ -211,18 +213,17 @@ def _prepare(rules: Any, learner: Learner, mdp: MDP, best: Array, total: int) ->
         width=mdp.width,
         num_actions=mdp.num_actions,
         num_episodes=total,
-        rank=mdp.rank if "rank" in rules.needs else None,
-        optimal_policy=jnp.asarray(best) if "optimal_policy" in rules.needs else None,
+        rank=mdp.rank if "rank" in rules.requires else None,
+        optimal_policy=jnp.asarray(best) if "optimal_policy" in rules.requires else None,
     )
-    given = {
-        name: jnp.asarray(value, jnp.int32 if np.asarray(value).dtype.kind in "iu" else jnp.float32)
-        for name, value in params.items()
-    }
     with named(rules.name, "constants"):
         constants = jax.tree.map(jnp.asarray, make_constants(rules, problem, params))
-    problem = replace(problem, num_episodes=jnp.float32(total), constants=constants)
+    problem = replace(problem, num_episodes=jnp.float32(total))
     with named(rules.name, "init"):
-        state = jax.tree.map(jnp.asarray, check_first_state(rules.init(problem, given)))
+        state = jax.tree.map(
+            jnp.asarray,
+            check_first_state(rules.init(problem, constants, jax.random.fold_in(key, 3))),
+        )
     check_steps(rules, (mdp.horizon, mdp.width, mdp.num_actions), constants, state)
     return _with_lane((constants, state)) if rules.lanes_last else (constants, state)
 

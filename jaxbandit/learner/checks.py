@@ -15,7 +15,7 @@ from jaxbandit.learner.fitting import named
 from jaxbandit.learner.forms import BlockForm, Learner
 from jaxbandit.xla.compat import x64
 
-NEEDS = ("rank", "optimal_policy")
+REQUIRES = ("rank", "optimal_policy")
 """What a learner may ask for beyond the sizes and T."""
 COORDINATES = (
     "learner", "instance", "parameter", "seed", "episode", "phase", "stage", "level", "family",
@@ -41,16 +41,16 @@ OF_SUMS = ("bandit", "one-bit")
 def check_contract(learner: Learner) -> Learner:
     """Returns the learner if what it declares can be meant, else raises ValueError or TypeError.
 
-    Checked without running anything: functions can be called, the feedback and the needs are known,
+    Checked without running anything: functions can be called, the feedback and what is required is known,
     parameters are numbers. Engines and sweeps call this for every learner they get.
 
     Example:
         >>> import jaxbandit as jb
         >>> from jaxbandit.learner import check_contract
-        >>> check_contract(jb.make_learner("uniform")._replace(needs=("ranks",)))
+        >>> check_contract(jb.make_learner("uniform")._replace(requires=("ranks",)))
         Traceback (most recent call last):
         ...
-        ValueError: learner 'uniform': needs: 'ranks'; accepted: rank, optimal_policy
+        ValueError: learner 'uniform': requires: 'ranks'; accepted: rank, optimal_policy
     """
     if not isinstance(learner, Learner):
         raise TypeError(f"learner: {learner!r}; accepted: a Learner (make_learner makes one)")
@@ -66,11 +66,11 @@ def check_contract(learner: Learner) -> Learner:
     except (ValueError, TypeError, AttributeError) as error:
         accepted = str(error).partition("accepted: ")[2] or "a kind of jaxbandit.feedback"
         refuse("feedback", learner.feedback, accepted)
-    if not isinstance(learner.needs, tuple | list):
-        refuse("needs", learner.needs, f"a tuple of {', '.join(NEEDS)}")
-    for need in learner.needs:
-        if not isinstance(need, str) or need not in NEEDS:
-            refuse("needs", need, ", ".join(NEEDS))
+    if not isinstance(learner.requires, tuple | list):
+        refuse("requires", learner.requires, f"a tuple of {', '.join(REQUIRES)}")
+    for field in learner.requires:
+        if not isinstance(field, str) or field not in REQUIRES:
+            refuse("requires", field, ", ".join(REQUIRES))
     if not isinstance(learner.params, Mapping) and not _is_nothing(learner.params):
         refuse("params", learner.params, "a dictionary, name -> number or array")
     for name, value in dict(learner.params).items():
@@ -114,7 +114,7 @@ def _is_nothing(params: Any) -> bool:
 
 def _check_functions(form: Any, needed: tuple[str, ...], refuse: Any) -> None:
     """Functions of a Learner or BlockForm can be called; the optional ones may be missing."""
-    optional = ("renewed", "report", "constants", "check", "caption", "pad")
+    optional = ("renewed", "report", "constants", "check", "pad")
     for field in (*needed, *(name for name in optional if name in form._fields)):
         value = getattr(form, field)
         if not callable(value) and (field in needed or value is not None):

@@ -17,7 +17,7 @@ from jaxbandit.xla.compat import x64
 def make_constants(rules: Learner | BlockForm, problem: Problem, params: Params) -> Any:
     """The constants of one instance and parameter setting, in the precision now in force.
 
-    Evaluated on the host: ``problem`` has a whole number of episodes and no tracers. Reals become
+    Without ``constants`` they are the parameters, name -> array. Evaluated on the host: ``problem`` has a whole number of episodes and no tracers. Reals become
     float32 (float64 under x64) and whole numbers int32 (int64); a number that has no place there is
     an error, never another number.
 
@@ -29,11 +29,9 @@ def make_constants(rules: Learner | BlockForm, problem: Problem, params: Params)
         >>> make_constants(learner, problem, learner.params).episodes_per_arm[8:11].tolist()
         [16842553, 67370211, 0]
     """
-    if rules.constants is None:
-        return ()
     with x64():
         try:
-            found = rules.constants(problem, params)
+            found = dict(params) if rules.constants is None else rules.constants(problem, params)
         except ValueError as error:  # such as a policy that does not fit this MDP
             name = getattr(rules, "name", None)
             raise ValueError(f"learner {name!r}: {error}" if name else str(error)) from error

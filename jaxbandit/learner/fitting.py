@@ -71,7 +71,7 @@ def check_steps(rules: Any, sizes: tuple[int, int, int], constants: Any, state: 
     """Raises LearnerError unless ``act`` gives a policy and ``update`` a state like the one before.
 
     Args:
-        rules: a normalised learner.
+        rules: a learner.
         sizes: H, k and A.
         constants: its constants for one lane, arrays or their shapes.
         state: its first state for one lane, likewise.

@@ -1,34 +1,102 @@
-"""A learner and its block form, as tuples of functions; `normalised` is the form that engines call."""
+"""A learner and its block form: tuples of functions whose arity is checked when they are made."""
 
 from __future__ import annotations
 
 import html
+import inspect
+import warnings
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
+from jaxbandit.errors import LearnerError
+from jaxbandit.learner.presets import describe_params
 from jaxbandit.learner.protocols import (
     Absorb,
-    AbsorbWithConstants,
     Act,
-    ActWithConstants,
-    Caption,
     Check,
     Constants,
     Init,
     NextBlock,
-    NextBlockWithConstants,
     Pad,
     Renewed,
     Report,
     Update,
-    UpdateWithConstants,
 )
 from jaxbandit.types import Array
 
+SIGNATURES = {
+    "init": "problem, constants, key",
+    "act": "state, key, constants",
+    "update": "state, policy, feedback, constants",
+    "next_block": "state, constants",
+    "absorb": "state, episodes, totals, constants",
+    "report": "state",
+    "constants": "problem, params",
+    "check": "params",
+}
+"""The arguments of every function of a learner and of a block form; all are positional."""
+T = TypeVar("T")
 
+
+def check_signature(owner: str, field: str, function: Any) -> None:
+    """Raises LearnerError unless the function takes the arguments of its field.
+
+    What has no signature that Python can read is not refused.
+
+    Example:
+        >>> check_signature("learner 'mine'", "act", lambda state, key: 0)
+        Traceback (most recent call last):
+        ...
+        jaxbandit.errors.LearnerError: learner 'mine': act takes 2 arguments; accepted: act(state, key, constants)
+    """
+    wanted = SIGNATURES[field]
+    signature = _signature(function)
+    if signature is None:
+        return
+    try:
+        signature.bind(*wanted.split(", "))
+    except TypeError:
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        count = sum(parameter.kind in kinds for parameter in signature.parameters.values())
+        seen = f"{count} argument{'' if count == 1 else 's'}"
+        if count == len(wanted.split(", ")):
+            seen = str(signature)
+        raise LearnerError(f"{owner}: {field} takes {seen}; accepted: {field}({wanted})") from None
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    """That of the outermost function, which is the one that is called; of what it wraps where that cannot be read."""
+    for follow in (False, True) if callable(function) else ():
+        try:
+            return inspect.signature(function, follow_wrapped=follow)
+        except (TypeError, ValueError):
+            continue
+    return None
+
+
+def checked_signatures(form: type[T]) -> type[T]:
+    """A class of named tuples that checks its functions however it is made: by a call, ``_make`` or ``_replace``."""
+    new: Any = form.__new__
+
+    def checked(made: Any) -> Any:
+        name = getattr(made, "name", None)
+        for field in form._fields:  # type: ignore[attr-defined]
+            if field in SIGNATURES:
+                owner = "block form" if name is None else f"learner {name!r}"
+                check_signature(owner, field, getattr(made, field))
+        return made
+
+    @wraps(new)
+    def made_by_call(cls, *args, **kwargs):
+        return checked(new(cls, *args, **kwargs))
+
+    form.__new__ = made_by_call  # type: ignore[method-assign]
+    form._make = classmethod(lambda cls, values: checked(tuple.__new__(cls, values)))  # type: ignore[attr-defined]
+    return form
+
+
+@checked_signatures
 class BlockForm(NamedTuple):
     """A learner that needs nothing but the sums of its blocks.
 
@@ -38,16 +106,16 @@ class BlockForm(NamedTuple):
     """
 
     init: Init
-    """init(problem, params) -> state."""
-    next_block: NextBlock | NextBlockWithConstants
-    """next_block(state) -> `Blocks`."""
-    absorb: Absorb | AbsorbWithConstants
-    """absorb(state, episodes [B], totals [B]) -> state; totals are the sums of the total rewards of
-    each arm."""
+    """init(problem, constants, key) -> state."""
+    next_block: NextBlock
+    """next_block(state, constants) -> `Blocks`."""
+    absorb: Absorb
+    """absorb(state, episodes [B], totals [B], constants) -> state; totals are the sums of the total
+    rewards of each arm."""
     report: Report | None = None
     """As in `Learner`."""
     constants: Constants | None = None
-    """As in `Learner`: handed to ``next_block`` and ``absorb`` as their last argument."""
+    """As in `Learner`."""
     pad: Pad | None = None
     """As in `Learner`, for runs episode by episode."""
 
@@ -77,6 +145,7 @@ FUNCTIONS = ("init", "act", "update", "constants")
 """What a learner's other forms stand for."""
 
 
+@checked_signatures
 class Learner(NamedTuple):
     """A learner: three pure functions, the feedback they need, and the hyper-parameters.
 
@@ -91,7 +160,7 @@ class Learner(NamedTuple):
         ...     total: Any                             # float32 []: the best total reward so far
         >>> def constants(problem, params):            # what never changes: plain numpy, run once
         ...     return {"share": params["share"], "num_actions": problem.num_actions}
-        >>> def init(problem, params):
+        >>> def init(problem, constants, key):
         ...     states = (problem.horizon, problem.width + 1)
         ...     return Best(jnp.zeros(states, jnp.int32), jnp.float32(-1))
         >>> def act(state, key, constants):            # the policy of the next episode
@@ -114,18 +183,18 @@ class Learner(NamedTuple):
     """
 
     init: Init
-    """init(problem, params) -> state, before the first episode. `jaxbandit.learner.protocols` has the
-    arguments of every function."""
-    act: Act | ActWithConstants
-    """act(state, key) -> the policy of the next episode, int [H, k+1] or float [H, k+1, A]."""
-    update: Update | UpdateWithConstants
-    """update(state, policy, feedback) -> the state after it."""
+    """init(problem, constants, key) -> state, before the first episode. `jaxbandit.learner.protocols`
+    has the arguments of every function."""
+    act: Act
+    """act(state, key, constants) -> the policy of the next episode, int [H, k+1] or float [H, k+1, A]."""
+    update: Update
+    """update(state, policy, feedback, constants) -> the state after it."""
     feedback: str = "bandit"
     """"bandit", "trajectory", "semi-bandit" or another kind of `jaxbandit.feedback`."""
     params: Mapping[str, Array] = {}
     """Hyper-parameters by name, as array leaves."""
     name: str = "learner"
-    needs: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
     """Fields of `Problem` beyond the sizes: "rank", "optimal_policy"."""
     blocks: BlockForm | None = None
     """The block form, if there is one."""
@@ -138,17 +207,13 @@ class Learner(NamedTuple):
     report: Report | None = None
     """report(state) -> diagnostics by name, for results and plots."""
     constants: Constants | None = None
-    """constants(problem, params) -> a tree of numbers and arrays that never changes, handed to
-    ``act`` and ``update`` as their last argument. Without it they take none. Run once, on the host,
-    in float64 and exact integers. What is constant need not be carried, saved or copied as
-    state."""
+    """constants(problem, params) -> a tree of numbers and arrays that never changes, handed to ``init``,
+    ``act`` and ``update``. Without it the constants are ``params``, name -> array. Run once, on the
+    host, in float64 and exact integers. Constants need not be carried, saved or copied as state."""
     check: Check | None = None
     """check(params) raises ValueError, naming the parameter, for values that the learner cannot
     mean. Constructors, `grid` and sweeps call it, on plain numbers and numpy arrays, before
     anything runs."""
-    caption: Caption | None = None
-    """caption(params) -> a few words for the repr (the preset, what differs from it); by default
-    the scalar parameters."""
     straight: StraightForm | None = None
     """How GPUs run a learner with ``lanes_last``, where that differs."""
     staged: StraightForm | None = None
@@ -170,7 +235,7 @@ class Learner(NamedTuple):
         What speaks for functions that have been replaced since (``learner._replace(act=...)``) is left out: it would
         run, pad or spare the evaluation of a learner that is not there any more.
         """
-        alone = self._replace(params=(), check=None, caption=None, of=None)  # type: ignore[arg-type]
+        alone = self._replace(params=(), check=None, of=None)  # type: ignore[arg-type]
         if self.blocks is None:
             alone = alone._replace(renewed=None)
         return (
@@ -187,6 +252,12 @@ class Learner(NamedTuple):
         pairs = zip(FUNCTIONS, self.of, strict=True)
         return [name for name, function in pairs if getattr(self, name) is not function]
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The old name of ``requires``."""
+        warnings.warn("Learner.needs is now Learner.requires", DeprecationWarning, stacklevel=2)
+        return self.requires
+
     def __repr__(self) -> str:
         """One line: name, feedback, and the parameters in a few words."""
         words = self._words()
@@ -196,11 +267,11 @@ class Learner(NamedTuple):
         """The parameters in a few words; none in `rules`, which has no parameters."""
         if not isinstance(self.params, Mapping) or not self.params:
             return ""
-        return (self.caption or _listed)(self.params)
+        return describe_params(self.name, self.params)
 
     def _repr_html_(self) -> str:
         """For notebooks: a row for each property and parameter."""
-        rows = {"feedback": self.feedback, "told besides the sizes and T": ", ".join(self.needs)}
+        rows = {"feedback": self.feedback, "requires": ", ".join(self.requires)}
         rows["engines"] = "episodes" if self.blocks is None else "blocks, episodes"
         rows["parameters"] = self._words()
         cells = "".join(
@@ -210,18 +281,6 @@ class Learner(NamedTuple):
         )
         title = f"Learner {html.escape(repr(self.name))}"
         return f"<table><caption style='text-align:left'>{title}</caption>{cells}</table>"
-
-
-def _listed(params: Mapping[str, Any]) -> str:
-    """Parameters as "name value", arrays as "name [shape]"; nan and inf stand for no value."""
-    words = []
-    for name, value in params.items():
-        array = np.asarray(value)
-        if array.ndim or array.dtype.kind not in "fiu":
-            words.append(f"{name} {list(array.shape) or value}")
-        elif np.isfinite(array):
-            words.append(f"{name} {array.item():.6g}")
-    return ", ".join(words)
 
 
 def bound(learner: Learner) -> Learner:
@@ -242,21 +301,3 @@ def with_zeros(state: Any, constants: Any) -> Any:
     """The ``pad`` of a learner whose arrays mean nothing where they are 0: the state as it is."""
     del constants
     return state
-
-
-@cache
-def normalised(rules: Learner | BlockForm) -> Any:
-    """The same functions, all taking constants as their last argument: the only form that engines
-    call.
-
-    Made once per program, so that equal learners share compilations.
-    """
-    if rules.constants is not None:
-        return rules
-
-    def without(function):
-        return lambda *arguments: function(*arguments[:-1])
-
-    names = ("act", "update") if isinstance(rules, Learner) else ("next_block", "absorb")
-    wrapped = {name: without(getattr(rules, name)) for name in names}
-    return rules._replace(constants=lambda problem, params: (), **wrapped)

@@ -1,8 +1,7 @@
 """The signatures of a learner's functions, and what engines hand to them: `Problem` and `Blocks`.
 
-`Learner` and `BlockForm` are tuples of these functions. Arguments go by
-position, so any names will do. Functions are pure: they read their arguments and nothing else that
-changes. With *lanes* (seeds side by side) every array of a ``lanes_last`` learner has further
+`Learner` and `BlockForm` are tuples of these functions. Arguments are positional, so any names will
+do. Functions are pure: they read their arguments and nothing else that changes. With *lanes* (seeds side by side) every array of a ``lanes_last`` learner has further
 trailing axes; all other learners see one lane at a time.
 """
 
@@ -23,12 +22,12 @@ Params = Mapping[str, Array]
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["num_episodes", "rank", "optimal_policy", "constants"],
+    data_fields=["num_episodes", "rank", "optimal_policy"],
     meta_fields=["horizon", "width", "num_actions"],
 )
 @dataclass(frozen=True)
 class Problem:
-    """All that a learner is told before the first episode.
+    """Static problem information available to ``constants`` and ``init``.
 
     Example:
         >>> import jaxbandit as jb
@@ -48,12 +47,9 @@ class Problem:
     float scalar of the engine's precision."""
     rank: Array | None = None
     """int32 [H, k+1, A], the order of Assumption 3.2: larger is likelier to stay. Only for learners
-    with "rank" in ``needs``."""
+    with "rank" in ``requires``."""
     optimal_policy: Array | None = None
-    """int32 [H, k+1]; only for learners with "optimal_policy" in ``needs`` (the oracle)."""
-    constants: Any = None
-    """What the learner's ``constants`` returned, for an ``init`` that needs it; None inside
-    ``constants`` itself."""
+    """int32 [H, k+1]; only for learners with "optimal_policy" in ``requires`` (the oracle)."""
 
 
 class Blocks(NamedTuple):
@@ -86,37 +82,23 @@ class Blocks(NamedTuple):
 class Init(Protocol):
     """The state before the first episode: a tree of arrays whose shapes and dtypes never change."""
 
-    def __call__(self, problem: Problem, params: Params, /) -> State:
-        """``problem``: sizes and T; ``params``: the learner's, without lanes. Compiled."""
+    def __call__(self, problem: Problem, constants: Any, key: Array, /) -> State:
+        """``problem``: sizes and T; ``constants``: the learner's; ``key``: a key of the lane. Compiled."""
 
 
 class Act(Protocol):
     """The policy of the next episode."""
 
-    def __call__(self, state: State, key: Array, /) -> Array:
-        """Int [H, k+1], or a randomised Markov policy float [H, k+1, A]; ``key``: the episode's."""
-
-
-class ActWithConstants(Protocol):
-    """`Act` of a learner with ``constants``."""
-
     def __call__(self, state: State, key: Array, constants: Any, /) -> Array:
-        """As `Act`."""
+        """Int [H, k+1], or a randomised Markov policy float [H, k+1, A]; ``key``: the episode's."""
 
 
 class Update(Protocol):
     """The state after an episode."""
 
-    def __call__(self, state: State, policy: Array, feedback: Any, /) -> State:
+    def __call__(self, state: State, policy: Array, feedback: Any, constants: Any, /) -> State:
         """``policy``: what ``act`` returned; ``feedback``: exactly what ``learner.feedback`` names,
         see `jaxbandit.feedback`."""
-
-
-class UpdateWithConstants(Protocol):
-    """`Update` of a learner with ``constants``."""
-
-    def __call__(self, state: State, policy: Array, feedback: Any, constants: Any, /) -> State:
-        """As `Update`."""
 
 
 class Constants(Protocol):
@@ -134,30 +116,16 @@ class Constants(Protocol):
 class NextBlock(Protocol):
     """The arms to play next, at least one of them with some episodes."""
 
-    def __call__(self, state: State, /) -> Blocks:
-        """One lane at a time."""
-
-
-class NextBlockWithConstants(Protocol):
-    """`NextBlock` of a form with ``constants``."""
-
     def __call__(self, state: State, constants: Any, /) -> Blocks:
-        """As `NextBlock`."""
+        """One lane at a time."""
 
 
 class Absorb(Protocol):
     """The state after all arms of a block."""
 
-    def __call__(self, state: State, episodes: Array, totals: Array, /) -> State:
+    def __call__(self, state: State, episodes: Array, totals: Array, constants: Any, /) -> State:
         """``episodes`` [B]: whole numbers, as integers or reals; ``totals`` float [B]: the sum of
         the total rewards of each arm."""
-
-
-class AbsorbWithConstants(Protocol):
-    """`Absorb` of a form with ``constants``."""
-
-    def __call__(self, state: State, episodes: Array, totals: Array, constants: Any, /) -> State:
-        """As `Absorb`."""
 
 
 class Report(Protocol):
@@ -190,10 +158,3 @@ class Check(Protocol):
     def __call__(self, params: Mapping[str, Any], /) -> None:
         """``params``: all of them, as numbers and numpy arrays of one setting; raises ValueError
         that names the parameter, its value and what is accepted."""
-
-
-class Caption(Protocol):
-    """Parameter values in a few words, for the learner's repr."""
-
-    def __call__(self, params: Mapping[str, Any], /) -> str:
-        """Such as "preset practical, threshold 0.1"; "" if there is nothing to say."""

@@ -101,9 +101,9 @@ def constants(problem: Problem, params: Any) -> AggregateConstants:
     )
 
 
-def init(problem: Problem, params: Any) -> AggregateState:
+def init(problem: Problem, constants: Any, key: Array) -> AggregateState:
     """All actions alike."""
-    del params
+    del constants, key
     H, k, A = problem.horizon, problem.width, problem.num_actions
     return AggregateState(
         theta=jnp.zeros((H, k, A), jnp.float32),

@@ -87,9 +87,9 @@ class ExpRefState(NamedTuple):
     """int32 [R, H, k+1]: size of the active sets after each phase; -1 before."""
 
 
-def init(problem: Problem, params: Any) -> ExpRefState:
+def init(problem: Problem, constants: Any, key: Array) -> ExpRefState:
     """Algorithm 2, line 1: every action is active, and the first phase begins at stage H."""
-    del params
+    del constants, key
     states = (problem.horizon, problem.width + 1)
     full = jnp.ones((*states, problem.num_actions), bool)
     zeros = jnp.zeros(states, jnp.int32)

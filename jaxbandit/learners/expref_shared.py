@@ -91,9 +91,9 @@ class SharedConstants(NamedTuple):
     """float []: z; nan for the slack C_{l,i} eps."""
 
 
-def init(problem: Problem, params: Any) -> SharedState:
+def init(problem: Problem, constants: Any, key: Array) -> SharedState:
     """Every action is active, and nothing is known of the noise."""
-    state = expref_init(problem, params)
+    state = expref_init(problem, constants, key)
     stage = _unsettled(state.active, jnp.int32(problem.horizon))
     nothing = jnp.zeros((), jnp.result_type(float))
     return SharedState(state._replace(stage=stage), nothing, nothing)

@@ -20,11 +20,9 @@ from jaxbandit.learner import (
     Problem,
     bound,
     check_contract,
-    make_constants,
-    normalised,
 )
 from jaxbandit.learner.fitting import check_absorbed, check_blocks
-from jaxbandit.learner.protocols import Caption, Check, Pad
+from jaxbandit.learner.protocols import Check, Pad
 from jaxbandit.types import Array, State
 from jaxbandit.xla.platforms import active
 
@@ -56,28 +54,27 @@ def from_blocks(
     *,
     name: str,
     params: Mapping[str, Array],
-    needs: tuple[str, ...] = (),
+    requires: tuple[str, ...] = (),
     check: Check | None = None,
-    caption: Caption | None = None,
 ) -> Learner:
     """The episodic learner of a block form: plays the arms in order and absorbs them when the last
     one is complete.
 
     Example:
         >>> import jax.numpy as jnp, jaxbandit as jb
-        >>> def next_block(policy):                               # the state is a policy, played for ever
-        ...     return jb.Blocks(policy, jnp.int32(0), policy[:1], jnp.full(1, 100))
-        >>> def init(problem, params):
+        >>> def init(problem, constants, key):                    # the state is a policy, played for ever
         ...     shape = (problem.horizon, problem.width + 1, problem.num_actions)
         ...     return jnp.full(shape, 1 / problem.num_actions)
-        >>> form = jb.BlockForm(init, next_block, lambda policy, episodes, totals: policy)
+        >>> def next_block(policy, constants):
+        ...     return jb.Blocks(policy, jnp.int32(0), policy[:1], jnp.full(1, 100))
+        >>> def absorb(policy, episodes, totals, constants):
+        ...     return policy
+        >>> form = jb.BlockForm(init, next_block, absorb)
         >>> jb.from_blocks(form, name="shuffle", params={})
         Learner('shuffle', bandit)
     """
     typed("form", form, BlockForm, "a jb.BlockForm")
-    made = _adapter(form)._replace(
-        params=params, name=name, needs=needs, check=check, caption=caption
-    )
+    made = _adapter(form)._replace(params=params, name=name, requires=requires, check=check)
     return bound(check_contract(made))
 
 
@@ -85,11 +82,10 @@ def from_blocks(
 def _adapter(form: BlockForm) -> Learner:
     """The functions of `from_blocks`, made once per form so that learners of one program share
     compilations."""
-    plain = normalised(form)
 
     def begin(inner: State, constants: Any) -> AdapterState:
         """Starts the first arm of the next block."""
-        blocks = plain.next_block(inner, constants)
+        blocks = form.next_block(inner, constants)
         check_blocks(blocks)
         blocks = Blocks(*map(jnp.asarray, blocks))
         # What cannot be played has no policy: engines stop at the episode that would begin it.
@@ -108,17 +104,14 @@ def _adapter(form: BlockForm) -> Learner:
         waiting = (state.blocks.episodes > 0) & (arms > state.arm)
         along = start_arm(state.inner, state.blocks, totals, _first(waiting))
         more = _any(waiting)
-        inner = plain.absorb(state.inner, state.blocks.episodes, totals, constants)
+        inner = form.absorb(state.inner, state.blocks.episodes, totals, constants)
         check_absorbed(state.inner, inner)
         onward = begin(inner, constants)
         moved = jax.tree.map(lambda x, y: jnp.where(more, x, y), along, onward)
         return jax.tree.map(lambda x, y: jnp.where(state.left == 0, x, y), moved, state)
 
-    def init(problem: Problem, params: Any) -> AdapterState:
-        constants = problem.constants
-        if constants is None:  # called by hand, not by an engine
-            constants = make_constants(form, problem, params)
-        return begin(form.init(problem, params), constants)
+    def init(problem: Problem, constants: Any, key: Array) -> AdapterState:
+        return begin(form.init(problem, constants, key), constants)
 
     def act(state: AdapterState, key: Array, constants: Any) -> Array:
         del key, constants
@@ -162,7 +155,7 @@ def _adapter(form: BlockForm) -> Learner:
         lanes_last=True,
         renewed=renewed,
         report=report,
-        constants=plain.constants,
+        constants=form.constants,
         pad=None if form.pad is None else partial(pad, form.pad),
     )
 

@@ -145,8 +145,8 @@ def _functions(
 ):
     """init and update for an optimizer or schedule; the same objects for the same arguments."""
 
-    def init(problem: Problem, params: Any) -> PolicyGradientState:
-        del params
+    def init(problem: Problem, constants: Any, key: Array) -> PolicyGradientState:
+        del constants, key
         logits = jnp.zeros((problem.horizon, problem.width, problem.num_actions), jnp.float32)
         memory = () if optimizer is None else optimizer.init(logits)
         return PolicyGradientState(logits, memory, jnp.float32(0), jnp.int32(0))

@@ -10,7 +10,8 @@ import numpy as np
 
 from jaxbandit.checks import choice
 from jaxbandit.learner import BlockForm, Learner
-from jaxbandit.learner.protocols import Caption
+from jaxbandit.learner.presets import PRESETS as KNOWN
+from jaxbandit.learner.presets import Presets
 from jaxbandit.learners.expref import block_form
 from jaxbandit.learners.expref_shared import block_form as shared_block_form
 from jaxbandit.learners.expref_straight import STRAIGHT
@@ -65,6 +66,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "ordered-expref-shared": {**PAPER, **_ORDERED, **_SHARED},
 }
 """nan is "as in the paper", inf "no limit"."""
+for _name, _values in PRESETS.items():  # both variants of the shared form have one name
+    _learner = _name.removeprefix("ordered-") if _name.endswith("-shared") else _name
+    KNOWN[_learner] = (*KNOWN.get(_learner, ()), Presets(DEFAULTS[_name], _values))
 
 
 class ScheduleOptions(TypedDict, total=False):
@@ -127,7 +131,7 @@ def ordered_expref(
 
     Example:
         >>> import jaxbandit as jb
-        >>> jb.make_learner("ordered-expref").needs
+        >>> jb.make_learner("ordered-expref").requires
         ('rank',)
     """
     own = {"preset": preset, "exploration_scale": exploration_scale}
@@ -165,7 +169,7 @@ def expref_shared(
         >>> import jaxbandit as jb
         >>> jb.make_learner("expref-shared", preset="practical")
         Learner('expref-shared', bandit, preset practical)
-        >>> jb.make_learner("expref-shared", ordered=True).needs
+        >>> jb.make_learner("expref-shared", ordered=True).requires
         ('rank',)
     """
     choice("ordered", ordered, (False, True))
@@ -188,9 +192,8 @@ def _made(name: str, form: BlockForm, preset: str | None, **given: Any) -> Learn
         form,
         name=name,
         params=schedule_params(name, preset, given),
-        needs=("rank",) if name.startswith("ordered") else (),
+        requires=("rank",) if name.startswith("ordered") else (),
         check=check_schedule,
-        caption=CAPTIONS[name],
     )
 
 
@@ -219,48 +222,3 @@ def schedule_params(name: str, preset: str | None, given: Mapping[str, Any]) -> 
             chosen[other] = np.nan  # what is given replaces the preset's way to set the slack
     check_schedule(chosen)
     return {key: np.asarray(value, np.float64) for key, value in chosen.items()}
-
-
-def preset_caption(
-    defaults: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]]
-) -> Caption:
-    """`Learner.caption` of a learner with presets: the nearest one and what differs from it.
-
-    Example:
-        >>> said = preset_caption({"bonus_scale": 1.0}, {"theory": {}, "bold": {"bonus_scale": 0.1}})
-        >>> said({"bonus_scale": 0.1}), said({"bonus_scale": 0.5})
-        ('preset bold', 'bonus_scale 0.5')
-    """
-
-    def caption(params: Mapping[str, Any]) -> str:
-        found: list[tuple[int, list[str]]] = []
-        for preset, values in presets.items():
-            usual = {**defaults, **values}
-            other = [
-                _shown(key, value, usual.get(key))
-                for key, value in params.items()
-                if not _alike(value, usual.get(key))
-            ]
-            found.append((len(other), [f"preset {preset}", *other] if values else other))
-        _, nearest = min(found, key=lambda one: one[0])
-        return ", ".join(nearest)
-
-    return caption
-
-
-def _alike(value: Any, usual: Any) -> bool:
-    """Whether a value, or every one of a grid's, is the usual one."""
-    one, other = np.asarray(value, np.float64), np.asarray(usual, np.float64)
-    return bool(np.all((one == other) | (np.isnan(one) & np.isnan(other))))
-
-
-def _shown(name: str, value: Any, usual: Any) -> str:
-    array = np.asarray(value, np.float64)
-    if array.ndim > np.ndim(usual):
-        return f"{name} of {len(array)} settings"
-    if name == "epsilons":
-        return f"epsilons of {int(np.sum(array > 0))} phases"
-    return f"{name} {'as in the paper' if np.isnan(array) else f'{float(array):.6g}'}"
-
-
-CAPTIONS = {name: preset_caption(DEFAULTS[name], presets) for name, presets in PRESETS.items()}

@@ -94,7 +94,7 @@ def prophet_bandit(
         first_epsilon: eps of the first phase.
 
     Example:
-        >>> prophet_bandit().needs
+        >>> prophet_bandit().requires
         ('rank',)
     """
     choice("preset", preset, (None, *PRESETS))
@@ -108,7 +108,7 @@ def prophet_bandit(
     check(params)
     leaves = {name: np.asarray(value, np.float64) for name, value in params.items()}
     form = BlockForm(init, next_block, absorb, constants=constants)
-    made = from_blocks(form, name="prophet-bandit", params=leaves, needs=("rank",))
+    made = from_blocks(form, name="prophet-bandit", params=leaves, requires=("rank",))
     return made._replace(check=check)
 
 
@@ -119,9 +119,9 @@ def check(params: Mapping[str, Any]) -> None:
             number(name, one, low=0, above=True)
 
 
-def init(problem: Problem, params: Any) -> ProphetState:
+def init(problem: Problem, constants: Any, key: Array) -> ProphetState:
     """Everything is active."""
-    del params
+    del constants, key
     H, A = problem.horizon, problem.num_actions
     full, zeros = jnp.ones((H, A), bool), jnp.zeros(H, jnp.int32)
     return ProphetState(

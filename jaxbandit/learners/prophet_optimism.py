@@ -114,12 +114,12 @@ def constants(problem: Problem, params: Any) -> OptimismConstants:
     )
 
 
-def init(problem: Problem, params: Any) -> OptimismState:
+def init(problem: Problem, constants: Any, key: Array) -> OptimismState:
     """Nothing is known: every stage surely has its largest value."""
-    del params
+    del key
     zeros = jnp.zeros((problem.horizon, problem.num_actions), jnp.int32)
     policy = jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
-    return _planned(OptimismState(trials=zeros, found=zeros, policy=policy), problem.constants)
+    return _planned(OptimismState(trials=zeros, found=zeros, policy=policy), constants)
 
 
 def act(state: OptimismState, key: Array, constants: OptimismConstants) -> Array:

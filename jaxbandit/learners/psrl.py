@@ -87,9 +87,9 @@ def constants(problem: Problem, params: Any) -> PSRLConstants:
     )
 
 
-def init(problem: Problem, params: Any) -> PSRLState:
+def init(problem: Problem, constants: Any, key: Array) -> PSRLState:
     """Nothing is known."""
-    del params
+    del constants, key
     return PSRLState(model=empty(problem))
 
 

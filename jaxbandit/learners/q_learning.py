@@ -87,9 +87,9 @@ def constants(problem: Problem, params: Any) -> QConstants:
     )
 
 
-def init(problem: Problem, params: Any) -> QState:
+def init(problem: Problem, constants: Any, key: Array) -> QState:
     """Every Q is 1."""
-    del params
+    del constants, key
     shape = (problem.horizon, problem.width, problem.num_actions)
     return QState(q=jnp.ones(shape, jnp.float32), visits=jnp.zeros(shape, jnp.int32))
 

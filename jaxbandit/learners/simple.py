@@ -39,7 +39,7 @@ def oracle() -> Learner:
     """Plays the optimal policy, which it is told; its regret is exactly 0.
 
     Example:
-        >>> oracle().needs
+        >>> oracle().requires
         ('optimal_policy',)
     """
     return Learner(
@@ -47,7 +47,7 @@ def oracle() -> Learner:
         act=_act_policy,
         update=_ignore,
         name="oracle",
-        needs=("optimal_policy",),
+        requires=("optimal_policy",),
         constants=_optimal_policy,
         pad=with_zeros,
     )
@@ -77,9 +77,9 @@ def fixed(policy: Any) -> Learner:
     )
 
 
-def _init_nothing(problem: Problem, params: Any) -> tuple[()]:
+def _init_nothing(problem: Problem, constants: Any, key: Array) -> tuple[()]:
     """Who learns nothing carries nothing."""
-    del problem, params
+    del problem, constants, key
     return ()
 
 

@@ -125,9 +125,9 @@ def constants(problem: Problem, params: Any) -> TrajectoryConstants:
     )
 
 
-def init(problem: Problem, params: Any) -> TrajectoryState:
+def init(problem: Problem, constants: Any, key: Array) -> TrajectoryState:
     """Nothing is known; a policy is due before the first episode."""
-    del params
+    del constants, key
     H, k, A = problem.horizon, problem.width, problem.num_actions
     size = H * k * A * (k + 1)
     if size > MOST_FEATURES:

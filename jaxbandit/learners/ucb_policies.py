@@ -146,9 +146,9 @@ def _functions(reachable: tuple[tuple[bool, ...], ...] | None):
             num_actions=np.int32(problem.num_actions),
         )
 
-    def init(problem: Problem, params: Any) -> UCBState:
+    def init(problem: Problem, constants: Any, key: Array) -> UCBState:
         """No arm was played."""
-        del params
+        del constants, key
         shape = (problem.horizon, problem.width + 1)
         values = place_values(shape, problem.num_actions, reachable)
         arms = problem.num_actions ** int((values > 0).sum())

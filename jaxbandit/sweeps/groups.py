@@ -80,7 +80,7 @@ def _check(mdps: Mapping[str, MDP]) -> None:
 def _check_order(name: str, grid: LearnerGrid, mdps: Mapping[str, MDP]) -> None:
     """An error if the learner needs an order of actions that some instance does not have."""
     for instance, mdp in mdps.items():
-        if "rank" in grid.learner.needs and mdp.rank is None:
+        if "rank" in grid.learner.requires and mdp.rank is None:
             raise ValueError(
                 f"instances[{instance!r}] has no order of actions (rank), which learners[{name!r}] "
                 f"({grid.learner.name}) needs; "

@@ -13,13 +13,12 @@ import numpy as np
 
 from jaxbandit.feedback import observe
 from jaxbandit.learner import (
-    NEEDS,
+    REQUIRES,
     Learner,
     Problem,
     check_contract,
     check_report,
     make_constants,
-    normalised,
 )
 from jaxbandit.mdp import MDP
 from jaxbandit.planning import optimal
@@ -43,7 +42,7 @@ def check_declarations(notes: Notes, learner: Learner, other: Learner) -> None:
     except (ValueError, TypeError) as error:
         # The message names the learner already.
         raise AssertionError(str(error)) from error
-    fields = f"feedback {learner.feedback}, needs, functions, parameters"
+    fields = f"feedback {learner.feedback}, requires, functions, parameters"
     notes.holds("declarations", fields, "known")
     if learner.check is not None:
         for one in (learner, other):
@@ -87,40 +86,40 @@ def begin(notes: Notes, learner: Learner, mdp: MDP, num_episodes: int) -> tuple[
             Problem(
                 problem.horizon, problem.width, problem.num_actions,
                 num_episodes=jnp.asarray(num_episodes, real),
-                rank=problem.rank, optimal_policy=problem.optimal_policy, constants=constants,
+                rank=problem.rank, optimal_policy=problem.optimal_policy,
             ),
         )  # fmt: skip
-        params = {name: jnp.asarray(np.asarray(value)) for name, value in learner.params.items()}
+        given = jax.tree.map(jnp.asarray, constants)
 
         def init(function: Callable) -> Any:
-            return function(handed, params)
+            return function(handed, given, jax.random.key(0))
 
-        return jax.jit(learner.init)(handed, params), jax.tree.map(jnp.asarray, constants), init
+        return init(jax.jit(learner.init)), given, init
 
     try:
-        return start(tuple(learner.needs))
+        return start(tuple(learner.requires))
     except Exception as error:
-        hidden = tuple(need for need in NEEDS if need not in learner.needs)
+        hidden = tuple(field for field in REQUIRES if field not in learner.requires)
         if not hidden:
             raise
         try:
-            start(NEEDS)
+            start(REQUIRES)
         except Exception:
             raise error from None
         notes.require(
             False,
-            f"needs: {list(learner.needs)}, but init or constants fail without {' and '.join(hidden)} "
-            f"({type(error).__name__}: {str(error).splitlines()[0]}); accepted: needs={NEEDS}, or fewer",
+            f"requires: {list(learner.requires)}, but init or constants fail without {' and '.join(hidden)} "
+            f"({type(error).__name__}: {str(error).splitlines()[0]}); accepted: requires={REQUIRES}, or fewer",
         )
         raise
 
 
 def check_functions(notes: Notes, learner: Learner, mdp: MDP, num_episodes: int, seed: int) -> None:
     """init, act and update through a few episodes of one run, then through many."""
-    plain = normalised(learner.rules)
+    plain = learner.rules
     state, constants, init = begin(notes, learner, mdp, num_episodes)
-    told = ", ".join(["sizes", f"T = {num_episodes}", *learner.needs])
-    notes.holds("needs", f"init and constants, told {told}", "enough")
+    told = ", ".join(["sizes", f"T = {num_episodes}", *learner.requires])
+    notes.holds("requires", f"init and constants, told {told}", "enough")
     if learner.constants is not None:
         notes.holds("constants", "evaluated twice on the host", "the same")
     _require_close(notes, "init", state, init(learner.init))

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import Trajectory, observe
-from jaxbandit.learner import normalised
 from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
 
@@ -30,13 +29,13 @@ def first_wrong_policy(
     Example:
         >>> import jaxbandit as jb
         >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
-        >>> def act(step, key):                       # actions 0, 1, 2, 3: the last is none
+        >>> def act(step, key, constants):                       # actions 0, 1, 2, 3: the last is none
         ...     return jnp.full((2, 2), step)
-        >>> rules = jb.Learner(lambda *_: 0, act, lambda step, policy, feedback: step + 1)
+        >>> rules = jb.Learner(lambda *_: 0, act, lambda step, policy, feedback, constants: step + 1)
         >>> first_wrong_policy(rules, mdp, jnp.int32(0), (), jax.random.key(0), 10)
         'policy: episode 4, stage 1, level 0: action 3; accepted: 0..2'
     """
-    plain = normalised(rules.rules)
+    plain = rules.rules
     tables = tuple(jnp.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level, mdp.start))
 
     def one(carry, t):

@@ -7,10 +7,11 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.engines.beginnings import beginning, optimal_policies, to_32_bits
-from jaxbandit.learner import Learner, normalised
+from jaxbandit.learner import Learner
 from jaxbandit.planning import gaps
 from jaxbandit.xla.compat import x64
 
+KEYS = np.zeros((2, 2), np.uint32)
 MDPS = jax.tree.map(
     lambda *x: np.stack([np.asarray(leaf) for leaf in x]),
     *(
@@ -29,13 +30,13 @@ def test_constants_are_made_once_for_equal_lanes_and_init_gets_them():
         calls.append(problem)
         return {"c": params["scale"] * problem.num_episodes}
 
-    def init(problem, params):
-        return 2 * problem.constants["c"]
+    def init(problem, constants, key):
+        return 2 * constants["c"]
 
-    rules = normalised(Learner(init, None, None, constants=constants, name="toy").rules)
+    rules = Learner(init, None, None, constants=constants, name="toy").rules
     params = {"scale": np.float64([2, 2])}
     with x64():
-        function, args = beginning(rules, (), MDPS, params, 2**60)
+        function, args = beginning(rules, (), MDPS, params, KEYS, 2**60)
         states = function(*args)
     assert len(calls) == 1
     assert type(calls[0].num_episodes) is int
@@ -46,14 +47,14 @@ def test_constants_are_made_once_for_equal_lanes_and_init_gets_them():
 def test_only_what_a_learner_needs_is_handed_over():
     seen = {}
 
-    def init(problem, params):
+    def init(problem, constants, key):
         seen.update(rank=problem.rank, best=problem.optimal_policy)
         return jnp.zeros(())
 
-    rules = normalised(Learner(init, None, None, name="toy").rules)
+    rules = Learner(init, None, None, name="toy").rules
     with x64():
         for needs in ((), ("rank",), ("optimal_policy",)):
-            function, args = beginning(rules, needs, MDPS, {}, 10)
+            function, args = beginning(rules, needs, MDPS, {}, KEYS, 10)
             function(*args)
             assert (seen["rank"] is not None, seen["best"] is not None) == (
                 "rank" in needs,
@@ -79,3 +80,25 @@ def test_numbers_that_do_not_fit_are_refused():
     ):
         to_32_bits("toy", np.float64([1.0, 1e300]))
     assert np.isinf(to_32_bits("toy", np.float64([np.inf]))).all()
+
+
+def test_every_lane_has_a_key_of_its_own_on_both_engines():
+    """``init`` gets fold_in(key, 3) of its lane's key, whatever the engine, the chunk and the neighbours."""
+
+    def init(problem, constants, key):
+        return jax.random.bits(key, (2,), jnp.uint32)
+
+    def next_block(state, constants):
+        policy = jnp.full((2, 2, 2), 0.5)
+        return jb.Blocks(policy, jnp.int32(0), policy[:1], jnp.full(1, 2**30))
+
+    form = jb.BlockForm(init, next_block, lambda state, *_: state)
+    learner = jb.from_blocks(form, name="drawn", params={})
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+    keys = jax.random.split(jax.random.key(0), (1, 3))
+    wanted = jax.vmap(lambda key: init(None, None, jax.random.fold_in(key, 3)))(keys[0])
+    _, blocks = jb.testing.run_lanes("blocks", [learner], [mdp], keys, 5)
+    np.testing.assert_array_equal(blocks[0], wanted)
+    one = Learner(init, lambda *_: jnp.zeros((2, 2), jnp.int32), lambda state, *_: state)
+    _, episodes = jb.testing.run_lanes("episodes", [one], [mdp], keys[:, 1:], 5)
+    np.testing.assert_array_equal(episodes[0], wanted[1:])

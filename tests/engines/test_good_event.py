@@ -46,7 +46,7 @@ def test_good_event(name, kind):
         params = jb.make_learner(name, epsilons=[EPSILON]).params
         fixed = make_constants(form, Problem(H, K, A, T, mdp.rank), params)
         constants = jax.tree.map(jnp.asarray, fixed)
-        first = form.init(Problem(H, K, A, T, mdp.rank, constants=constants), params)
+        first = form.init(Problem(H, K, A, T, mdp.rank), constants, None)
         state = jax.tree.map(lambda x: jnp.broadcast_to(x, (SEEDS, *x.shape)), first)
         explore = jb.visitation(
             exact, form.next_block(first, constants).policy

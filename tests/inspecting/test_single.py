@@ -49,7 +49,7 @@ def test_constants_are_made_of_whole_numbers_and_handed_to_init():
         return np.full((3, 3), 2, np.int32)
 
     learner = jb.Learner(
-        init=lambda problem, params: problem.constants,
+        init=lambda problem, constants, key: constants,
         act=lambda state, key, constants: state,
         update=lambda state, policy, feedback, constants: state,
         constants=constants,
@@ -114,9 +114,9 @@ def test_no_wrong_learner_gets_a_number(policy, saying):
     """Wrong from the 31st episode on, inside a stretch."""
     good = np.zeros_like(policy) if policy.ndim == 2 else np.full_like(policy, 1 / 3)
     learner = jb.Learner(
-        init=lambda problem, params: np.int32(0),
-        act=lambda state, key: jax.numpy.where(state >= 30, policy, good),
-        update=lambda state, policy, feedback: state + 1,
+        init=lambda problem, constants, key: np.int32(0),
+        act=lambda state, key, constants: jax.numpy.where(state >= 30, policy, good),
+        update=lambda state, policy, feedback, constants: state + 1,
         name="stranger",
     )
     assert jb.run(learner, MDP, 30, jax.random.key(0), FEW).regret[-1] >= 0
@@ -129,9 +129,11 @@ def test_no_wrong_learner_gets_a_number(policy, saying):
 def test_one_bit_is_a_coin_of_the_total_reward(lanes_last):
     """The sum of 2,000 coins is within 5 standard errors of the sum of rewards: false alarms 6e-7 a case."""
     learner = jb.Learner(
-        init=lambda problem, params: np.zeros(2, np.float32),
-        act=lambda state, key: jax.numpy.full((3, 3, *state.shape[1:]), 1, np.int32),
-        update=lambda state, policy, seen: state + jax.numpy.stack([seen.total, seen.total**2]),
+        init=lambda problem, constants, key: np.zeros(2, np.float32),
+        act=lambda state, key, constants: jax.numpy.full((3, 3, *state.shape[1:]), 1, np.int32),
+        update=lambda state, policy, seen, constants: (
+            state + jax.numpy.stack([seen.total, seen.total**2])
+        ),
         feedback="one-bit",
         lanes_last=lanes_last,
     )
@@ -144,7 +146,7 @@ def test_one_bit_is_a_coin_of_the_total_reward(lanes_last):
 def test_what_a_sweep_refuses_is_refused():
     learner = jb.make_learner("ucbvi")
     for wrong, saying in (
-        (learner._replace(needs=("ranks",)), "needs: 'ranks'; accepted: rank"),
+        (learner._replace(requires=("ranks",)), "requires: 'ranks'; accepted: rank"),
         (
             learner._replace(params={**learner.params, "bonus_scale": np.nan}),
             "'ucbvi': bonus_scale",

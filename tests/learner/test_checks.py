@@ -26,8 +26,8 @@ def test_every_registered_learner_is_accepted():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"needs": ("ranks",)}, "needs: 'ranks'; accepted: rank, optimal_policy"),
-        ({"needs": "rank"}, "needs: 'rank'; accepted: a tuple of rank, optimal_policy"),
+        ({"requires": ("ranks",)}, "requires: 'ranks'; accepted: rank, optimal_policy"),
+        ({"requires": "rank"}, "requires: 'rank'; accepted: a tuple of rank, optimal_policy"),
         ({"feedback": "bandits"}, "feedback: 'bandits'; accepted: .*bandit, .*semi-bandit"),
         ({"feedback": 3}, "feedback: 3; accepted: .*bandit"),
         ({"params": {"scale": "big"}}, "params: scale: 'big'; accepted: numbers"),
@@ -44,7 +44,7 @@ def test_every_registered_learner_is_accepted():
         ({"report": {"x": 1}}, "report: .*; accepted: a function, or None"),
         ({"check": 3}, "check: 3; accepted: a function, or None"),
         ({"blocks": 3}, "blocks: 3; accepted: a BlockForm"),
-        ({"blocks": jb.BlockForm(len, None, len)}, "next_block: None; accepted: a function"),
+        ({"blocks": jb.BlockForm(max, None, max)}, "next_block: None; accepted: a function"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(change, message):

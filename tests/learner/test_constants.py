@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.learner import make_constants, normalised
+from jaxbandit.learner import make_constants
 from jaxbandit.xla.compat import x64
 
 SIZES = {"horizon": 15, "width": 2, "num_actions": 5}
@@ -47,12 +47,12 @@ def test_schedule_on_the_episode_engine_is_exact(num_episodes):
     assert found.episodes_per_arm[:count].tolist() == exact
     assert int(found.forever) == num_episodes + 1
     block = jax.jit(learner.blocks.next_block)(
-        learner.blocks.init(problem, {})._replace(phase=jnp.int32(count - 1)),
+        learner.blocks.init(problem, None, None)._replace(phase=jnp.int32(count - 1)),
         jax.tree.map(jnp.asarray, found),
     )
     assert block.episodes.tolist() == [exact[-1]] * 10
     last = jax.jit(learner.blocks.next_block)(
-        learner.blocks.init(problem, {})._replace(phase=jnp.int32(count)),
+        learner.blocks.init(problem, None, None)._replace(phase=jnp.int32(count)),
         jax.tree.map(jnp.asarray, found),
     )
     assert last.episodes.tolist() == [num_episodes + 1] + [0] * 9
@@ -63,7 +63,8 @@ def test_an_arm_of_57_489_202_episodes_is_that_long():
     scale = (57_489_201.5) / (12 * math.log(2_000_000_000))
     learner = jb.make_learner("expref", episodes_scale=scale, num_phases=1)
     problem = jb.Problem(**SIZES, num_episodes=2_000_000_000)
-    state = learner.init(problem, learner.params)
+    given = jax.tree.map(jnp.asarray, make_constants(learner, problem, learner.params))
+    state = learner.init(problem, given, None)
     assert int(state.left) == 57_489_202
     assert int(np.float32(57_489_202)) != 57_489_202
 
@@ -93,7 +94,7 @@ def test_phase_ends_are_exact_beyond_float32():
     assert state.phase_end[0, 0, 0] == 4 * n
     with x64():
         seen = learner.blocks.report(
-            learner.blocks.init(jb.Problem(2, 1, 2, T), {})._replace(
+            learner.blocks.init(jb.Problem(2, 1, 2, T), None, None)._replace(
                 phase_end=jnp.full(32, 2**30 + 1, jnp.int32)
             )
         )
@@ -171,10 +172,14 @@ def test_one_episode():
             assert np.isfinite(results["regret"]).all()
 
 
-def test_learners_without_constants_are_called_as_they_are():
-    rules = jb.Learner(lambda problem, params: 0, lambda state, key: 0, lambda *given: 0).rules
-    plain = normalised(rules)
-    assert plain is normalised(rules)
-    assert make_constants(rules, jb.Problem(**SIZES, num_episodes=10), {}) == ()
-    if rules.constants is None:
-        assert plain.constants(None, None) == ()
+def test_without_constants_they_are_the_parameters():
+    params = {"share": 0.1, "table": np.arange(3)}
+    learner = jb.Learner(lambda *_: 0, lambda *_: 0, lambda *_: 0, params=params)
+    found = make_constants(learner, jb.Problem(**SIZES, num_episodes=10), params)
+    assert {name: leaf.dtype.name for name, leaf in found.items()} == {
+        "share": "float32",
+        "table": "int32",
+    }
+    with x64():
+        found = make_constants(learner, jb.Problem(**SIZES, num_episodes=10), params)
+    assert (found["share"].dtype, found["share"]) == (np.float64, 0.1)

@@ -9,7 +9,6 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.errors import LearnerError
-from jaxbandit.learner import normalised
 from jaxbandit.learner.fitting import (
     check_absorbed,
     check_blocks,
@@ -22,27 +21,27 @@ from jaxbandit.learner.fitting import (
 SIZES = (3, 1, 2)
 
 
-def init(problem, params):
+def init(problem, constants, key):
     return jnp.int32(0)
 
 
-def act(state, key):
+def act(state, key, constants):
     return jnp.zeros((3, 2), jnp.int32)
 
 
-def update(state, policy, feedback):
+def update(state, policy, feedback, constants):
     return state + 1
 
 
 def steps(**functions):
     given = {"init": init, "act": act, "update": update, **functions}
-    rules = normalised(jb.Learner(**given, name="mine").rules)
+    rules = jb.Learner(**given, name="mine").rules
     check_steps(rules, SIZES, (), jnp.int32(0))
 
 
 def test_what_fits_is_let_through():
     steps()
-    steps(act=lambda state, key: jnp.full((3, 2, 2), 0.5))
+    steps(act=lambda state, key, constants: jnp.full((3, 2, 2), 0.5))
     check_first_state({"a": 1, "b": np.zeros(3), "key": jax.random.PRNGKey(0)})
 
 
@@ -68,7 +67,7 @@ def test_what_is_no_policy(policy, seen):
     with pytest.raises(
         LearnerError, match=f"learner 'mine': act gives {seen}; accepted: actions, integers"
     ):
-        steps(act=lambda state, key: policy)
+        steps(act=lambda state, key, constants: policy)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_another_state(after, seen):
 
 def test_errors_of_the_users_own_say_where_they_were():
     with pytest.raises(KeyError) as error:
-        steps(act=lambda state, key: {}["x"])
+        steps(act=lambda state, key, constants: {}["x"])
     assert "in act of learner 'mine'" in error.value.__notes__
 
 

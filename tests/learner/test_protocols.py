@@ -28,8 +28,8 @@ def test_functions_of_learners_take_what_the_signatures_say():
     learner = jb.make_learner("ucbvi")
     for function, protocol in (
         (learner.init, protocols.Init),
-        (learner.act, protocols.ActWithConstants),
-        (learner.update, protocols.UpdateWithConstants),
+        (learner.act, protocols.Act),
+        (learner.update, protocols.Update),
         (learner.constants, protocols.Constants),
     ):
         wanted = len(inspect.signature(protocol.__call__).parameters) - 1

@@ -50,7 +50,7 @@ def test_one_step_by_hand():
     played, and the baseline becomes X."""
     learner = aggregate_po(learning_rate=2.0)
     problem = Problem(1, 1, 2, 50)
-    state = learner.init(problem, learner.params)
+    state = learner.init(problem, None, None)
     given = make_constants(learner, problem, learner.params)
     eta = 2 * np.sqrt(np.log(2) / (1 * 2 * 50))
     policy = learner.act(state, None, given)

@@ -131,7 +131,7 @@ def test_after_the_last_phase_and_when_there_is_none():
     form = learner.blocks
     with x64():
         given = jax.tree.map(jnp.asarray, constants(epsilons=[0.9]))
-        state = form.init(problem(1000), learner.params)
+        state = form.init(problem(1000), None, None)
         for _ in range(2):
             blocks = form.next_block(state, given)
             assert int(blocks.episodes[0]) == 103  # ceil(12 ln 1000 / 0.81)
@@ -143,7 +143,7 @@ def test_after_the_last_phase_and_when_there_is_none():
         assert policy.max(-1).min() == 1
         assert episodes > 1000  # more than are left: it is never absorbed
         given = jax.tree.map(jnp.asarray, constants(num_episodes=10))
-        too_short = form.init(problem(10), learner.params)
+        too_short = form.init(problem(10), None, None)
         ((policy, episodes),) = played(form.next_block(too_short, given))
         assert policy.argmax(-1).tolist() == [[0, 0], [0, 0]]
 

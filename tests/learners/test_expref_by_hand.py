@@ -97,7 +97,7 @@ BY_HAND = {
 def by_hand(name):
     scale, script, third = BY_HAND[name]
     learner = jb.make_learner(name, episodes_scale=SCALE, threshold_scale=scale)
-    rank = deterministic().rank if learner.needs else None
+    rank = deterministic().rank if learner.requires else None
     return learner, Problem(2, 2, 2, NUM_EPISODES, rank), script, third
 
 
@@ -112,7 +112,7 @@ def test_every_block_phi_set_and_best_action_of_two_phases(name):
     form = learner.blocks
     with x64():
         next_block, absorb = jax.jit(form.next_block), jax.jit(form.absorb)
-        state = jax.jit(form.init)(problem, learner.params)
+        state = form.init(problem, None, None)
         given = jax.tree.map(jnp.asarray, make_constants(form, problem, learner.params))
         assert given.episodes_per_arm[:3].tolist() == [2, 7, 27]
         for number, (arms, best, kept) in enumerate(script):
@@ -167,7 +167,7 @@ def test_the_episodic_adapter_plays_the_same_blocks(name):
     learner, problem, script, third = by_hand(name)
     act, update = jax.jit(learner.act), jax.jit(learner.update)
     given = jax.tree.map(jnp.asarray, make_constants(learner, problem, learner.params))
-    state = learner.init(problem, learner.params)
+    state = learner.init(problem, given, None)
     arms = [arm for arms, _, _ in script for arm in arms] + [(*arm, 0.0) for arm in third]
     for first, second, episodes, phi in arms:
         for episode in range(episodes):

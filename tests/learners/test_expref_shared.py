@@ -46,7 +46,7 @@ def begun(learner, *sizes):
     """The first state and the constants of a run: H, k, A and T."""
     problem, form = Problem(*sizes), learner.blocks
     constants = jax.tree.map(jnp.asarray, make_constants(form, problem, learner.params))
-    return form.init(problem, learner.params), constants
+    return form.init(problem, None, None), constants
 
 
 def some_state(seed, stage):
@@ -176,8 +176,8 @@ def recorded_estimates(engine, learner, length, runs):
     """Phi-hat [runs, 2, 3] of the first block, which the learner is made to remember."""
     form = learner.blocks
 
-    def init(problem, params):
-        return form.init(problem, params), jnp.zeros((2, 3), jnp.result_type(float))
+    def init(problem, constants, key):
+        return form.init(problem, constants, key), jnp.zeros((2, 3), jnp.result_type(float))
 
     def remember(state, episodes, totals, constants):
         shared, _ = state

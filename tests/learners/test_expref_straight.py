@@ -32,7 +32,7 @@ def begun(name, horizon, width, num_actions):
         lambda x: x.astype(jnp.int32) if x.dtype == jnp.int64 else x, constants
     )
     problem = jb.Problem(horizon, width, num_actions, 400, rank=rank, constants=constants)
-    state = learner.init(problem, learner.params)
+    state = learner.init(problem, None, None)
 
     def spread(tree):
         return jax.tree.map(lambda x: jnp.repeat(jnp.asarray(x)[..., None], LANES, axis=-1), tree)

@@ -19,14 +19,14 @@ ROWS = jnp.asarray([[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2, [[0.25, 0.75]] * 2], jnp
 def make(lengths, with_constants):
     """Three arms at stage 2 that differ in their rows; the state is a list of all totals seen."""
 
-    def init(problem, params):
+    def init(problem, constants, key):
         return jnp.zeros((2, 3), jnp.float32), jnp.int32(0)
 
     def arms(lengths):
         policy = jnp.full((2, 2, 2), 0.5, jnp.float32)
         return jb.Blocks(policy, jnp.int32(1), ROWS, lengths)
 
-    def absorb(state, episodes, totals, *rest):
+    def absorb(state, episodes, totals, constants):
         seen, number = state
         return seen.at[number].set(totals), number + 1
 
@@ -38,7 +38,7 @@ def make(lengths, with_constants):
             constants=lambda problem, params: {"lengths": np.asarray(lengths)},
         )
     else:
-        form = jb.BlockForm(init, lambda state: arms(jnp.asarray(lengths)), absorb)
+        form = jb.BlockForm(init, lambda state, constants: arms(jnp.asarray(lengths)), absorb)
     return jb.from_blocks(form, name="three", params={})
 
 
@@ -47,7 +47,7 @@ def make(lengths, with_constants):
 def test_arms_in_order_skipping_those_of_no_episodes(lengths, with_constants):
     learner = make(np.asarray(lengths, np.result_type(type(lengths[0]))), with_constants)
     given = jax.tree.map(jnp.asarray, make_constants(learner, PROBLEM, {}))
-    state = learner.init(PROBLEM, {})
+    state = learner.init(PROBLEM, given, None)
     update = jax.jit(learner.update)
     expected = [0, 0, 2, 2, 2] * 2
     totals = np.arange(10) / 16
@@ -67,7 +67,7 @@ def test_without_branches_the_same_happens():
     """As on a GPU, where both sides are computed: the same states, and no conditional in the program."""
     learner = make(np.asarray([2, 0, 3]), True)
     given = jax.tree.map(jnp.asarray, make_constants(learner, PROBLEM, {}))
-    first = learner.init(PROBLEM, {})
+    first = learner.init(PROBLEM, given, None)
     arguments = (first, None, BanditFeedback(jnp.float32(0.5)), given)
     with tracing_for(GPU):
         traced = jax.jit(partial(learner.update)).trace(*arguments)
@@ -87,13 +87,13 @@ def test_lanes_side_by_side_end_their_arms_at_different_times():
     alone = []
     for learner in singles:
         given = jax.tree.map(jnp.asarray, make_constants(learner, PROBLEM, {}))
-        state = learner.init(PROBLEM, {})
+        state = learner.init(PROBLEM, given, None)
         for t in range(7):
             state = learner.update(state, None, BanditFeedback(jnp.float32(t)), given)
         alone.append(state)
     learner = singles[0]
     given = [jax.tree.map(jnp.asarray, make_constants(one, PROBLEM, {})) for one in singles]
-    first = [one.init(PROBLEM, {}) for one in singles]
+    first = [one.init(PROBLEM, x, None) for one, x in zip(singles, given, strict=True)]
     given, state = (
         jax.tree.map(lambda *x: jnp.stack(x, axis=-1), *trees) for trees in (given, first)
     )
@@ -114,6 +114,6 @@ def test_long_sums_do_not_drift():
         return learner.update(state, None, feedback, given), None
 
     run = jax.jit(lambda state: jax.lax.scan(one, state, length=2**20)[0])
-    state = run(learner.init(PROBLEM, {}))
+    state = run(learner.init(PROBLEM, given, None))
     exact = float(np.float32(0.1)) * 2**20
     assert abs(float(state.totals[0]) / exact - 1) < 1e-7

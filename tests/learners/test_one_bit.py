@@ -21,17 +21,17 @@ class Memory(NamedTuple):
     policy: Any
 
 
-def _init(problem, params):
-    del params
+def _init(problem, constants, key):
+
     return Memory(jnp.float32(0), jnp.zeros((problem.horizon, problem.width + 1), jnp.int32))
 
 
-def _act(state, key):
+def _act(state, key, constants):
     del key
     return state.policy
 
 
-def _sum(state, policy, feedback):
+def _sum(state, policy, feedback, constants):
     del policy
     weight = jnp.arange(1, feedback.totals.size + 1, dtype=jnp.float32)
     return state._replace(
@@ -39,7 +39,7 @@ def _sum(state, policy, feedback):
     )
 
 
-def _bits(state, policy, feedback):
+def _bits(state, policy, feedback, constants):
     del policy
     return state._replace(seen=state.seen + feedback.total)
 

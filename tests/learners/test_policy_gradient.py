@@ -32,7 +32,7 @@ def fed(learner, state, policy, total, params=None):
 def test_one_step_by_hand():
     """From uniform probabilities and a baseline of 0: rate * total * (one-hot - 1/3)."""
     learner = policy_gradient(learning_rate=0.6, baseline_decay=0.5)
-    state = fed(learner, learner.init(PROBLEM, learner.params), [[0, 2], [0, 0]], 0.5)
+    state = fed(learner, learner.init(PROBLEM, None, None), [[0, 2], [0, 0]], 0.5)
     expected = 0.3 * (np.array([[[0, 0, 1]], [[1, 0, 0]]]) - 1 / 3)
     np.testing.assert_allclose(state.logits, expected, rtol=1e-6)
     assert float(state.baseline) == 0.5
@@ -44,7 +44,7 @@ def test_one_step_by_hand():
 
 def test_baseline_starts_as_a_plain_mean():
     learner = policy_gradient(learning_rate=0.1, baseline_decay=0.9)
-    state = learner.init(PROBLEM, learner.params)
+    state = learner.init(PROBLEM, None, None)
     totals = [0.2, 0.8, 0.5, 0.1]
     for total in totals:
         state = fed(learner, state, [[0, 0], [0, 0]], total)
@@ -57,7 +57,7 @@ def test_estimate_is_the_gradient_of_the_value():
     mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
     learner = policy_gradient(learning_rate=1.0)
     logits = jax.random.normal(jax.random.key(0), (2, 1, 3))
-    state = learner.init(PROBLEM, learner.params)._replace(logits=logits, baseline=jnp.float32(0.3))
+    state = learner.init(PROBLEM, None, None)._replace(logits=logits, baseline=jnp.float32(0.3))
 
     def value(logits):
         at_zero = jnp.full((2, 1, 3), 1 / 3)
@@ -83,11 +83,11 @@ def test_draws_follow_the_softmax():
     learner = policy_gradient()
     chances = np.array([[[0.2, 0.5, 0.3]], [[0.7, 0.0, 0.3]]])
     logits = jnp.asarray(np.log(chances + 1e-30), jnp.float32)
-    state = learner.init(PROBLEM, learner.params)._replace(logits=logits)
+    state = learner.init(PROBLEM, None, None)._replace(logits=logits)
     draws = 20_000
-    policies = jax.jit(jax.vmap(lambda state, key: learner.act(state, key, ()), (None, 0)))(
-        state, jax.random.split(jax.random.key(1), draws)
-    )
+    policies = jax.jit(
+        jax.vmap(lambda state, key, constants: learner.act(state, key, ()), (None, 0))
+    )(state, jax.random.split(jax.random.key(1), draws))
     assert policies.shape == (draws, 2, 2)
     assert policies.dtype == jnp.int32
     assert not np.any(policies[:, :, 0])
@@ -119,20 +119,18 @@ def test_it_learns(parameters):
         return learner.update(state, policy, BanditFeedback(total), given), total
 
     def run(key):
-        return jax.lax.scan(
-            episode, learner.init(PROBLEM, learner.params), jax.random.split(key, 2000)
-        )
+        return jax.lax.scan(episode, learner.init(PROBLEM, None, None), jax.random.split(key, 2000))
 
     state, totals = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(2), 8))
     assert float(jnp.mean(totals[:, :5])) < 0.6  # a third at first
     assert float(jnp.mean(totals[:, -200:])) > 0.95
-    chex.assert_trees_all_equal_dtypes(state, learner.init(PROBLEM, learner.params))
+    chex.assert_trees_all_equal_dtypes(state, learner.init(PROBLEM, None, None))
     np.testing.assert_array_equal(state.episodes, 2000)
 
 
 def test_schedule_is_read_at_the_episode():
     learner = policy_gradient(learning_rate=lambda episode: jnp.where(episode == 0, 0.0, 1.0))
-    first = fed(learner, learner.init(PROBLEM, learner.params), [[0, 1], [0, 1]], 0.5)
+    first = fed(learner, learner.init(PROBLEM, None, None), [[0, 1], [0, 1]], 0.5)
     assert not np.any(first.logits)
     assert np.any(fed(learner, first, [[0, 1], [0, 1]], 1.0).logits)
 
@@ -142,7 +140,7 @@ def test_parameters_are_leaves():
     @chex.assert_max_traces(n=1)
     def logits(params):
         learner = policy_gradient()
-        state = learner.init(PROBLEM, params)
+        state = learner.init(PROBLEM, None, None)
         return fed(learner, state, [[0, 1], [0, 2]], 1.0, params).logits
 
     rates = [0.1, 0.5, 2.0]

@@ -1,4 +1,4 @@
-"""Presets are values over the paper's, and captions name them."""
+"""Presets are values over the paper's, and reprs name them."""
 
 import jax
 import numpy as np
@@ -6,7 +6,8 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.learner import make_constants
-from jaxbandit.learners.presets import CAPTIONS, DEFAULTS, PRESETS, expref, schedule_params
+from jaxbandit.learner.presets import describe_params
+from jaxbandit.learners.presets import DEFAULTS, PRESETS, expref, schedule_params
 
 
 def test_theory_is_the_paper_and_given_values_come_first():
@@ -35,14 +36,18 @@ def test_the_schedule_of_the_practical_preset():
     assert found.episodes_per_arm[:6].tolist() == [162, 323, 645, 1290, 2580, 0]
 
 
-def test_captions():
+def test_descriptions():
     for name, presets in PRESETS.items():
         for preset in presets:
-            said = CAPTIONS[name](schedule_params(name, preset, {}))
+            said = describe_params(
+                name.replace("ordered-expref-", "expref-"), schedule_params(name, preset, {})
+            )
             assert said == ("" if preset == "theory" else f"preset {preset}")
     changed = schedule_params("expref", "practical", {"num_phases": 3, "epsilons": [0.5]})
-    assert CAPTIONS["expref"](changed) == "preset practical, num_phases 3, epsilons of 1 phases"
+    assert (
+        describe_params("expref", changed) == "preset practical, num_phases 3, epsilons of 1 phases"
+    )
     paper = schedule_params("expref", "practical", {}) | {"threshold": np.float64(np.nan)}
-    assert CAPTIONS["expref"](paper) == "preset practical, threshold as in the paper"
+    assert describe_params("expref", paper) == "preset practical, threshold as in the paper"
     many = jax.tree.map(lambda x: np.stack([x, x]), schedule_params("expref", "practical", {}))
-    assert CAPTIONS["expref"](many) == "preset practical"
+    assert describe_params("expref", many) == "preset practical"

@@ -40,7 +40,7 @@ def test_an_optimal_policy_survives_the_worst_noise(seed):
     optimum = float(jb.optimal(mdp)[0])
     with x64():
         problem = Problem(H, 1, A, 10**12, jnp.asarray(mdp.rank))
-        state = learner.blocks.init(problem, learner.params)
+        state = learner.blocks.init(problem, None, None)
         constants = make_constants(learner.blocks, problem, learner.params)
         for phase in range(6):
             eps = 0.5**phase
@@ -78,7 +78,7 @@ def test_a_block_by_hand():
     rank = jnp.tile(jnp.arange(2, dtype=jnp.int32), (2, 2, 1))
     with x64():
         problem = Problem(2, 1, 2, 8103, rank)  # ln T is just below 9
-        state = learner.blocks.init(problem, learner.params)
+        state = learner.blocks.init(problem, None, None)
         constants = make_constants(learner.blocks, problem, learner.params)
         blocks = next_block(state, constants)
         np.testing.assert_array_equal(blocks.episodes, [108, 108])
@@ -99,7 +99,7 @@ def test_a_block_by_hand():
 def test_other_widths_are_refused():
     learner = prophet_bandit()
     with pytest.raises(ValueError, match="an MDP of width k = 2; accepted: k = 1"):
-        learner.init(Problem(3, 2, 2, 10.0), learner.params)
+        learner.constants(Problem(3, 2, 2, 10), learner.params)
     with pytest.raises(ValueError, match=r"first_epsilon: 0; accepted: a finite number > 0"):
         prophet_bandit(first_epsilon=0)
 

@@ -58,7 +58,7 @@ def test_with_much_data_it_plays_the_optimal_policy():
     reward = (many * jb.mean_reward(MDP)[:, 1:]).astype(jnp.float32)
     learner = psrl()
     problem = Problem(3, 2, 3, 10**7)
-    state = learner.init(problem, learner.params)
+    state = learner.init(problem, None, None)
     given = make_constants(learner, problem, learner.params)
     state = state._replace(model=Model(visits, moves, reward, jnp.zeros_like(reward)))
     value = float(jb.optimal(MDP)[0])

@@ -19,7 +19,7 @@ def test_updates_are_those_of_a_loop():
     H, k, A, T, c = 3, 2, 3, 500, 0.3
     learner = q_learning(bonus_scale=c)
     problem = Problem(H, k, A, T)
-    state = learner.init(problem, learner.params)
+    state = learner.init(problem, None, None)
     given = make_constants(learner, problem, learner.params)
     log_term = np.log(k * A * H * T**2)
     q, visits = np.ones((H + 1, k + 1, A)), np.zeros((H, k + 1, A))
@@ -49,7 +49,7 @@ def test_without_bonus_the_last_stage_converges_to_the_mean():
     more; a constant reward is found exactly."""
     learner = q_learning(bonus_scale=0)
     problem = Problem(1, 1, 1, 100)
-    state = learner.init(problem, learner.params)
+    state = learner.init(problem, None, None)
     given = make_constants(learner, problem, learner.params)
     one = jnp.ones(1, jnp.int32)
     shown = jb.feedback.SemiBanditFeedback(one, one * 0, jnp.full(1, 0.25, jnp.float32), one * 0)

@@ -45,7 +45,7 @@ def test_fixed_plays_its_policy(shape):
     deterministic = shape == "deterministic"
     policy = rng.integers(0, 4, (3, 3)) if deterministic else rng.dirichlet(np.ones(4), (3, 3))
     learner = fixed(policy)
-    assert learner.init(PROBLEM, learner.params) == ()  # nothing changes
+    assert learner.init(PROBLEM, None, None) == ()  # nothing changes
     given = learner.constants(PROBLEM, learner.params)
     played = learner.act((), KEY, given)
     np.testing.assert_allclose(played, policy, rtol=1e-6)

@@ -26,7 +26,7 @@ MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
 def begin(learner, problem):
     """The first state and the constants."""
     constants = make_constants(learner, problem, learner.params)
-    return learner.init(problem, learner.params), jax.tree.map(jnp.asarray, constants)
+    return learner.init(problem, None, None), jax.tree.map(jnp.asarray, constants)
 
 
 def regress(mdp, policies, feature_of):
@@ -154,7 +154,7 @@ def test_parameters_are_checked():
         trajectory_ts(segments=0)
     learner = trajectory_ts()
     with pytest.raises(ValueError, match=r"trajectory-ts: 10000 features .*at most 4096"):
-        learner.init(Problem(25, 4, 20, 10.0), learner.params)
+        learner.init(Problem(25, 4, 20, 10.0), None, None)
 
 
 def test_draws_are_due_where_the_host_thinks_they_are():

@@ -16,7 +16,7 @@ def test_it_plays_as_ucb1():
     loop over a table of means; each of the first 27 is new."""
     learner = ucb_policies(bonus_scale=0.7)
     problem = Problem(3, 1, 3, 400)
-    state = learner.init(problem, learner.params)
+    state = learner.init(problem, None, None)
     given = make_constants(learner, problem, learner.params)
     update = jax.jit(learner.update)
     random = np.random.default_rng(0)
@@ -45,7 +45,7 @@ def test_states_that_nobody_reaches_are_left_out():
     mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=2)
     reached = np.asarray(jb.visitation(mdp, jnp.full((3, 3, 2), 0.5))) > 0
     learner = ucb_policies(reachable=reached)
-    state = learner.init(Problem(3, 2, 2, 100.0), learner.params)
+    state = learner.init(Problem(3, 2, 2, 100.0), None, None)
     assert state.played.size == 2 ** reached[:, 1:].sum() == 2**5
     jb.testing.check_learner(learner, mdp)
 

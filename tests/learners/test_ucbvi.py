@@ -91,7 +91,7 @@ def feedback_of(episode):
 def begin(learner, problem):
     """The first state and the constants."""
     constants = make_constants(learner, problem, learner.params)
-    return learner.init(problem, learner.params), jax.tree.map(jnp.asarray, constants)
+    return learner.init(problem, None, None), jax.tree.map(jnp.asarray, constants)
 
 
 def play(learner, script, horizon=2, width=2, num_actions=2):
@@ -340,7 +340,7 @@ def test_bonus_scale_is_data():
     scales = [0.0, 0.1, 0.5, 2.0]
     problem = Problem(2, 2, 2, EPISODES)
     made = [ucbvi(scale) for scale in scales]
-    start = made[0].init(problem, made[0].params)
+    start = made[0].init(problem, None, None)
     given = [jax.tree.map(jnp.asarray, make_constants(x, problem, x.params)) for x in made]
     script = jax.tree.map(lambda *x: jnp.stack(x), *[feedback_of(e) for e in SCRIPT])
 

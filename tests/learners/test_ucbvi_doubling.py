@@ -18,7 +18,7 @@ PROBLEM = Problem(3, 2, 3, 1000)
 def begin(learner):
     """The first state and the constants."""
     constants = make_constants(learner, PROBLEM, learner.params)
-    return learner.init(PROBLEM, learner.params), jax.tree.map(jnp.asarray, constants)
+    return learner.init(PROBLEM, None, None), jax.tree.map(jnp.asarray, constants)
 
 
 def test_values_are_those_of_ucbvi_and_plans_come_when_a_count_doubles():

@@ -30,7 +30,7 @@ def begun(problem):
     learner = jb.make_learner("ucbvi", bonus_scale=0.05)
     made = (
         learner.constants(problem, learner.params),
-        learner.init(problem, learner.params),
+        learner.init(problem, None, None),
     )
     repeated = jax.tree.map(lambda x: jnp.repeat(jnp.asarray(x)[..., None], LANES, -1), made)
     return learner, *repeated

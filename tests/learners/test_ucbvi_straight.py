@@ -65,7 +65,7 @@ def test_an_episode_that_is_not_live_changes_nothing(variant):
     """Nor does entering and leaving; from the first state, and after five episodes."""
     learner = jb.make_learner("ucbvi", bonus_scale=0.1, **variant)
     problem = jb.Problem(horizon=4, width=2, num_actions=3, num_episodes=100)
-    lanes = jax.vmap(lambda _: learner.init(problem, learner.params), out_axes=-1)
+    lanes = jax.vmap(lambda _: learner.init(problem, None, None), out_axes=-1)
     constants = jax.vmap(lambda _: learner.constants(problem, learner.params), out_axes=-1)(
         jnp.arange(6)
     )

@@ -48,13 +48,13 @@ def halving(t):
 
 
 def make(shift, schedule=halving):
-    def init(problem, params):
+    def init(problem, constants, key):
         return 0
 
     def act(state, key, rate=0.5):
         return [deep(y) + shift for y in (state, key)] + [rate, TABLE.look(1), schedule(3)]
 
-    def update(state, policy, feedback):
+    def update(state, policy, feedback, constants):
         return state
 
     return jb.Learner(init, act, update, name="mine")
@@ -129,7 +129,7 @@ def test_changes_name_what_changed(tmp_path):
 
 
 def with_constant(value):
-    def act(state, key):
+    def act(state, key, constants):
         return value
 
     return jb.make_learner("uniform")._replace(act=act)
@@ -232,16 +232,16 @@ def helper(actions):
     return actions + OFFSET
 
 
-def init(problem, params):
+def init(problem, constants, key):
     return jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
 
 
-def act(state, key):
+def act(state, key, constants):
     assert STRANGE is STRANGE
     return helper(state)
 
 
-def update(state, policy, feedback):
+def update(state, policy, feedback, constants):
     return state
 
 

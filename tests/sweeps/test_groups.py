@@ -38,14 +38,16 @@ def test_a_group_is_one_program_on_instances_of_one_size():
 def test_a_whole_number_stays_one_beside_a_fraction():
     """One learner, once with n = 3 and once with n = 2.5: in one array both would be floats."""
 
-    def init(problem, params):
-        return params["n"]
+    def init(problem, constants, key):
+        return constants["n"]
 
-    def act(state, key):
+    def act(state, key, constants):
         return jnp.full((3, 2), 1 if jnp.issubdtype(state.dtype, jnp.integer) else 2, jnp.int32)
 
     def learner(n):
-        return jb.Learner(init, act, lambda state, policy, feedback: state, params={"n": n})
+        return jb.Learner(
+            init, act, lambda state, policy, feedback, constants: state, params={"n": n}
+        )
 
     mdp = jb.make_instance("prophet-uniform", **SIZES)
     both = {"a": learner(3), "b": learner(2.5)}

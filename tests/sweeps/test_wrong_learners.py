@@ -40,18 +40,18 @@ def run(learner, engine="episodes", num_episodes=50):
     )  # fmt: skip
 
 
-def init(problem, params):
+def init(problem, constants, key):
     return jnp.int32(0)
 
 
-def update(state, policy, feedback):
+def update(state, policy, feedback, constants):
     return state + 1
 
 
 def actions_after(first, action):
     """All zeros, but at stage 2, level 1 from an episode on."""
 
-    def act(state, key):
+    def act(state, key, constants):
         policy = jnp.zeros((H, K + 1), jnp.int32)
         return jnp.where(state >= first, policy.at[1, 1].set(action), policy)
 
@@ -80,7 +80,7 @@ def right():
 
 @pytest.mark.parametrize("name", ROWS)
 def test_probabilities_that_are_none(name):
-    def act(state, key):
+    def act(state, key, constants):
         return jnp.where(state >= 1, right().at[1, 1].set(jnp.asarray(ROWS[name])), right())
 
     where = "learner 'stranger', episode 2, stage 2, level 1: probabilities "
@@ -90,7 +90,7 @@ def test_probabilities_that_are_none(name):
 
 def test_half_floats_whose_sum_would_be_rounded_to_1():
     row = jnp.asarray([1, 2**-9, 2**-9], jnp.bfloat16)
-    learner = jb.Learner(init, lambda state, key: right().astype(row.dtype).at[1:, 1].set(row).at[0, 1].set(row), update,
+    learner = jb.Learner(init, lambda state, key, constants: right().astype(row.dtype).at[1:, 1].set(row).at[0, 1].set(row), update,
                          name="stranger")  # fmt: skip
     saying = (
         r"episode 1, stage 1, level 1: probabilities \[1.0, 0.00195.*; accepted: 3 probabilities"
@@ -104,7 +104,7 @@ def test_an_action_whose_last_32_bits_are_one(number):
     """Where x64 is off, jax would make an action of it."""
     policy = np.ones((H, K + 1), np.int64)
     policy[1, 1] = number
-    learner = jb.Learner(init, lambda state, key: policy, update, name="stranger")
+    learner = jb.Learner(init, lambda state, key, constants: policy, update, name="stranger")
     saying = r"episode 1, stage 2, level 1: action (2147483647|-1); accepted: 0\.\.2"
     with pytest.raises(LearnerError, match=saying):
         run(learner)
@@ -117,12 +117,12 @@ def test_actions_of_any_integer_type_are_actions(kind):
     """And ``update`` gets them as ``act`` gave them."""
 
     def learner(kind):
-        def kept(state, policy, feedback):
+        def kept(state, policy, feedback, constants):
             assert policy.dtype == kind
             return state + 1
 
         policy = jnp.asarray([[0, 1], [0, 2], [0, 0]], kind)
-        return jb.Learner(init, lambda state, key: policy, kept, name="mine")
+        return jb.Learner(init, lambda state, key, constants: policy, kept, name="mine")
 
     expected = run(learner("int32"))["regret"]
     np.testing.assert_array_equal(run(learner(kind))["regret"], expected)
@@ -140,7 +140,7 @@ def test_actions_of_any_integer_type_are_actions(kind):
     ],
 )
 def test_the_wrong_shape_or_type(policy):
-    learner = jb.Learner(init, lambda state, key: policy, update, name="stranger")
+    learner = jb.Learner(init, lambda state, key, constants: policy, update, name="stranger")
     saying = r"learner 'stranger': act gives .*; accepted: actions, integers \[H, k\+1\] = \[3, 2\]"
     with pytest.raises(LearnerError, match=saying):
         run(learner)
@@ -150,7 +150,7 @@ def test_the_wrong_shape_or_type(policy):
 def blocks(name, where):
     """Right until the second block, whose policy or rows are wrong at stage 2, level 1."""
 
-    def next_block(state):
+    def next_block(state, constants):
         real = jnp.result_type(float)
         policy, rows = right(), jnp.full((1, K + 1, A), 1 / 3, real)
         wrong = jnp.asarray(ROWS[name], real)
@@ -161,7 +161,7 @@ def blocks(name, where):
         stage = jnp.int32(0 if where == "policy" else 1)
         return Blocks(policy, stage, rows, jnp.full((1,), EPISODES, real))
 
-    return BlockForm(init, next_block, lambda state, episodes, totals: state + 1)
+    return BlockForm(init, next_block, lambda state, episodes, totals, constants: state + 1)
 
 
 @pytest.mark.parametrize("where", ["policy", "rows"])
@@ -193,7 +193,7 @@ STRANGE_BLOCKS = {
 
 @pytest.mark.parametrize("name", STRANGE_BLOCKS)
 def test_blocks_that_cannot_begin_are_none_episode_by_episode_either(name):
-    def next_block(state):
+    def next_block(state, constants):
         plain = {
             "policy": right(),
             "stage": jnp.int32(0),
@@ -203,7 +203,7 @@ def test_blocks_that_cannot_begin_are_none_episode_by_episode_either(name):
         wrong = {field: make(state >= 1) for field, make in STRANGE_BLOCKS[name].items()}
         return Blocks(**(plain | wrong))
 
-    form = BlockForm(init, next_block, lambda state, episodes, totals: state + 1)
+    form = BlockForm(init, next_block, lambda state, episodes, totals, constants: state + 1)
     learner = from_blocks(form, name="stranger", params={})
     with pytest.raises(LearnerError, match="learner 'stranger', after 10 episodes: block 2"):
         run(learner, "blocks")
@@ -220,7 +220,7 @@ def test_a_policy_that_was_wrong_once():
         wrong = asked[-1] == 20 and asked.count(20) == 1
         return np.full((H, K + 1), 9 if wrong else 0, np.int32)
 
-    def act(state, key):
+    def act(state, key, constants):
         shape = jax.ShapeDtypeStruct((H, K + 1), jnp.int32)
         return jax.pure_callback(host, shape, state, vmap_method="sequential")
 
@@ -231,7 +231,7 @@ def test_a_policy_that_was_wrong_once():
 def test_a_policy_that_is_said_to_be_the_last_one_is_evaluated_all_the_same():
     sure = jnp.zeros((H, K + 1, A)).at[..., 2].set(1)
 
-    def act(state, key):
+    def act(state, key, constants):
         return jnp.where(state >= 10, sure, right())
 
     found = [
@@ -244,11 +244,11 @@ def test_a_policy_that_is_said_to_be_the_last_one_is_evaluated_all_the_same():
 
 
 def test_a_stage_whose_last_32_bits_are_one():
-    def next_block(state):
+    def next_block(state, constants):
         late = jnp.where(state >= 1, np.int64(2**32), 0)
         return Blocks(right(), late, right()[:1], jnp.full(1, float(EPISODES)))
 
-    form = BlockForm(init, next_block, lambda state, episodes, totals: state + 1)
+    form = BlockForm(init, next_block, lambda state, episodes, totals, constants: state + 1)
     with pytest.raises(LearnerError, match=r"block 2 of next_block has stage: 2147483647; acc"):
         run(from_blocks(form, name="stranger", params={}), "blocks")
 
@@ -262,7 +262,10 @@ def test_reports_have_64_bits(engine):
 
     learner = from_blocks(blocks("nan", "rows"), name="mine", params={})
     form = BlockForm(
-        init, lambda state: learner.blocks.next_block(state * 0), learner.blocks.absorb, report
+        init,
+        lambda state, constants: learner.blocks.next_block(state * 0, constants),
+        learner.blocks.absorb,
+        report,
     )
     found = run(from_blocks(form, name="mine", params={}), engine)
     assert set(found["large"].values.ravel()) == {5 * 10**9}
@@ -272,8 +275,8 @@ def test_reports_have_64_bits(engine):
 @pytest.mark.parametrize(
     ("functions", "saying"),
     [
-        ({"act": lambda state, key: None}, "act gives NoneType; accepted: actions"),
-        ({"act": lambda state, key: [[0, 0]] * H}, "act gives list; accepted: actions"),
+        ({"act": lambda state, key, constants: None}, "act gives NoneType; accepted: actions"),
+        ({"act": lambda state, key, constants: [[0, 0]] * H}, "act gives list; accepted: actions"),
         ({"update": lambda *_: None}, "update gives .*None.*; accepted: a state like that of init"),
         (
             {"update": lambda state, *_: jnp.float32(0.5)},
@@ -327,7 +330,9 @@ def test_errors_in_a_block_form_say_where_they_were(function):
 
 
 def test_absorb_that_gives_another_state_episode_by_episode():
-    form = blocks("nan", "rows")._replace(absorb=lambda state, episodes, totals: jnp.float32(0.5))
+    form = blocks("nan", "rows")._replace(
+        absorb=lambda state, episodes, totals, constants: jnp.float32(0.5)
+    )
     learner = from_blocks(form, name="stranger", params={})
     with pytest.raises(LearnerError, match=r"learner 'stranger': absorb returns .*float32 \[\]"):
         run(learner, "episodes")
@@ -362,8 +367,10 @@ def test_a_report_that_no_result_can_hold(name, value, saying):
 
 @pytest.mark.parametrize("engine", ["episodes", "blocks"])
 def test_needs_with_a_typo(engine):
-    learner = jb.make_learner("expref")._replace(needs=("ranks",))
-    with pytest.raises(ValueError, match="'expref': needs: 'ranks'; accepted: rank, optimal_polic"):
+    learner = jb.make_learner("expref")._replace(requires=("ranks",))
+    with pytest.raises(
+        ValueError, match="'expref': requires: 'ranks'; accepted: rank, optimal_polic"
+    ):
         run(learner, engine)
 
 

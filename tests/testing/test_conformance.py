@@ -88,16 +88,16 @@ class Memory(NamedTuple):
     policy: Any
 
 
-def _init(problem, params):
+def _init(problem, constants, key):
     shape = (problem.horizon, problem.width + 1)
-    return Memory(params["scale"].astype(jnp.float32), jnp.zeros(shape, jnp.int32))
+    return Memory(constants["scale"].astype(jnp.float32), jnp.zeros(shape, jnp.int32))
 
 
-def _act(state, key):
+def _act(state, key, constants):
     return state.policy
 
 
-def _update(state, policy, feedback):
+def _update(state, policy, feedback, constants):
     return state._replace(value=state.value + feedback.total)
 
 
@@ -105,7 +105,7 @@ SOUND = Learner(_init, _act, _update, params={"scale": np.float32(1)}, name="sou
 CALLS: list[int] = []
 
 
-def counting(state, policy, feedback):
+def counting(state, policy, feedback, constants):
     CALLS.append(0)
     return state._replace(value=state.value + len(CALLS))
 
@@ -119,23 +119,23 @@ BROKEN = {
     "feedback: 'all'": {"feedback": "all"},
     "needs: 'prob'; accepted: rank, optimal_policy": {"needs": ("prob",)},
     "params: scale: 'big'; accepted: numbers": {"params": {"scale": "big"}},
-    "policy: actions 2..2; accepted: 0..1": {"act": lambda state, key: state.policy + 2},
+    "policy: actions 2..2; accepted: 0..1": {"act": lambda state, key, constants: state.policy + 2},
     "policy: float32 .3, 3.; accepted: .3, 3, 2.": {
-        "act": lambda state, key: state.policy.astype(jnp.float32)
+        "act": lambda state, key, constants: state.policy.astype(jnp.float32)
     },
     "policy: probabilities from 0.25, sums 0.5..0.5": {
-        "act": lambda state, key: jnp.full((3, 3, 2), 0.25)
+        "act": lambda state, key, constants: jnp.full((3, 3, 2), 0.25)
     },
     "no leak: update asks bandit feedback for more than it shows: .*levels": {
-        "update": lambda state, policy, feedback: state._replace(
+        "update": lambda state, policy, feedback, constants: state._replace(
             value=state.value + feedback.levels[0]
         )
     },
     "stable state: .value: float32.. becomes int32..": {
-        "update": lambda state, policy, feedback: state._replace(value=jnp.int32(1))
+        "update": lambda state, policy, feedback, constants: state._replace(value=jnp.int32(1))
     },
     "stable state: the structure of the state changes in update": {
-        "update": lambda state, policy, feedback: (state, 1)
+        "update": lambda state, policy, feedback, constants: (state, 1)
     },
     "jit = eager: .value of update": {"update": counting},
     "report: 'regret'; accepted: names other than": {
@@ -146,7 +146,7 @@ BROKEN = {
         "constants": lambda problem, params: np.float64(next(NUMBERS))
     },
     "renewed: says that the policy is the last one, and it is not": {
-        "act": lambda state, key: jax.random.randint(key, (3, 3), 0, 2),
+        "act": lambda state, key, constants: jax.random.randint(key, (3, 3), 0, 2),
         "renewed": lambda state: jnp.bool_(False),
     },
     r"needs: \[\], but init or constants fail without rank and optimal_policy": {
@@ -164,7 +164,7 @@ def test_a_broken_learner_is_told_what_is_broken(message):
 
 
 def test_functions_made_anew_for_every_parameter_value_are_noticed():
-    other = SOUND._replace(act=lambda state, key: state.policy)
+    other = SOUND._replace(act=lambda state, key, constants: state.policy)
     with pytest.raises(
         AssertionError,
         match="one trace: the learner with other parameter values has other functions",
@@ -175,7 +175,7 @@ def test_functions_made_anew_for_every_parameter_value_are_noticed():
 def test_a_learner_that_sees_its_neighbours_is_noticed():
     """Lanes-last code that sums over the lanes: each seed alone gives another result."""
 
-    def spread(state, policy, feedback):
+    def spread(state, policy, feedback, constants):
         return state._replace(
             value=state.value + jnp.zeros_like(feedback.total) + jnp.sum(feedback.total)
         )

@@ -12,15 +12,15 @@ from jaxbandit.testing.summary import Notes
 MDP = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
 
 
-def init(problem, params):
+def init(problem, constants, key):
     return jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
 
 
-def act(state, key):
+def act(state, key, constants):
     return state
 
 
-def update(state, policy, feedback):
+def update(state, policy, feedback, constants):
     return state
 
 
@@ -44,9 +44,9 @@ def test_a_sound_learner_is_told_nothing():
 @pytest.mark.parametrize(
     "change",
     [
-        {"act": lambda state, key: state[0]},
-        {"update": lambda state, policy, feedback: state.astype(jnp.float32)},
-        {"act": lambda state, key: state + 2},
+        {"act": lambda state, key, constants: state[0]},
+        {"update": lambda state, policy, feedback, constants: state.astype(jnp.float32)},
+        {"act": lambda state, key, constants: state + 2},
     ],
     ids=["shape", "dtype", "action"],
 )
@@ -57,5 +57,5 @@ def test_a_broken_one_is_told_what_is_broken(change):
 
 def test_programs_that_change_with_a_parameter_are_noticed():
     one = SOUND._replace(params={"scale": np.float32(1)})
-    other = one._replace(act=lambda state, key: state, params={"scale": np.float32(2)})
+    other = one._replace(act=lambda state, key, constants: state, params={"scale": np.float32(2)})
     assert told(check_declarations, one, other)

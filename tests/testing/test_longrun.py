@@ -14,20 +14,20 @@ def late(act):
     return jb.Learner(
         lambda problem, params: jnp.int32(0),
         act,
-        lambda state, policy, feedback: state + 1,
+        lambda state, policy, feedback, constants: state + 1,
         name="late",
     )
 
 
 def deterministic(value):
-    def act(state, key):
+    def act(state, key, constants):
         return jnp.zeros((3, 3), jnp.int32).at[1, 2].set(jnp.where(state >= 1500, value, 1))
 
     return late(act)
 
 
 def randomised(row):
-    def act(state, key):
+    def act(state, key, constants):
         even = jnp.full((3, 3, 2), 0.5)
         return jnp.where(state >= 1500, even.at[2, 1].set(jnp.asarray(row)), even)
 

@@ -23,10 +23,10 @@ def test_a_sound_learner_passes_and_the_notes_say_what_was_tried():
 def over_lanes(update, name):
     """A learner with code over lanes that always plays action 0."""
 
-    def init(problem, params):
+    def init(problem, constants, key):
         return jnp.zeros((1,), jnp.float32)
 
-    def act(state, key):
+    def act(state, key, constants):
         return jnp.zeros((2, 2, *state.shape[1:]), jnp.int32)
 
     return jb.Learner(init, act, update, lanes_last=True, name=name)
@@ -42,7 +42,7 @@ def test_a_learner_that_counts_lanes_together_is_noticed():
 def test_a_learner_whose_numbers_depend_on_the_place_in_a_tile_is_noticed():
     """In the last places alone, where none of the few runs that are compared one by one stands."""
 
-    def update(state, policy, feedback):
+    def update(state, policy, feedback, constants):
         return state + (jnp.arange(state.shape[-1]) > 13).astype(jnp.float32)[None]
 
     placed = over_lanes(update, "placed")

@@ -34,7 +34,7 @@ def test_a_learner_that_is_another_when_compiled():
         return jnp.full((3, 3), int(compiled), jnp.int32)
 
     rules = jb.make_learner("uniform")._replace(
-        init=lambda problem, params: jnp.zeros(()), act=act, update=lambda state, *_: state
+        init=lambda problem, constants, key: jnp.zeros(()), act=act, update=lambda state, *_: state
     )
     found = failures(rules)
     assert list(found) == ["test_act_and_update_agree__with_jit"]
@@ -49,7 +49,7 @@ def test_a_learner_that_keeps_something_outside_its_state():
         return state + len(calls)
 
     rules = jb.make_learner("uniform")._replace(
-        init=lambda problem, params: jnp.zeros((), jnp.int32),
+        init=lambda problem, constants, key: jnp.zeros((), jnp.int32),
         act=lambda state, *_: jnp.zeros((3, 3), jnp.int32),
         update=update,
     )
@@ -58,7 +58,7 @@ def test_a_learner_that_keeps_something_outside_its_state():
 
 def test_a_learner_that_is_traced_anew():
     rules = jb.make_learner("uniform")._replace(
-        init=lambda problem, params: jnp.zeros(1),
+        init=lambda problem, constants, key: jnp.zeros(1),
         act=lambda state, *_: jnp.zeros((3, 3), jnp.int32),
         update=lambda state, *_: jnp.zeros(state.size + 1),
     )

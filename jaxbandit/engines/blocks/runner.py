@@ -17,13 +17,12 @@ from jaxbandit.engines.blocks.outcomes import block_sizes, merge_outcomes
 from jaxbandit.engines.measuring import blank
 from jaxbandit.engines.runner import Carry, Runner, TileArrays, one_hot_actions
 from jaxbandit.engines.tables import exact_tables, optimal_value
-from jaxbandit.learner import normalised
 from jaxbandit.mdp import MDP
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.threefry import fold_in
 
 KEY_ROLE = 2
-"""Lanes fold this into their key; the episode engine folds in 0 and 1."""
+"""Lanes fold this into their key; the episode engine folds in 0 and 1, ``init`` gets 3 on both."""
 
 
 class BlockRunner(Runner):
@@ -44,7 +43,7 @@ class BlockRunner(Runner):
             raise ValueError(
                 f"num_episodes: {self.num_episodes}; accepted on the block engine: 1..2^53"
             )
-        self.form = normalised(self.rules.blocks)
+        self.form = self.rules.blocks
         self._prepared: dict[int, tuple] = {}
 
     @classmethod

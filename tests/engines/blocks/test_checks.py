@@ -31,17 +31,17 @@ def right():
     return Blocks(policy, jnp.int32(1), rows, jnp.asarray([10.0, 0.0], real))
 
 
-def init_spoiled(problem, params):
-    return Counting(jnp.int32(0), jnp.asarray(params["spoil"], jnp.int32))
+def init_spoiled(problem, constants, key):
+    return Counting(jnp.int32(0), jnp.asarray(constants["spoil"], jnp.int32))
 
 
-def spoiled_third(state):
+def spoiled_third(state, constants):
     """Arms of 10 and 0 episodes that are right until the third block. All ways to spoil that are in one program."""
     ways = jax.tree.map(lambda *each: jnp.stack(each), *[way(right()) for way in SPOILED.values()])
     return jax.tree.map(lambda x, y: jnp.where(state.blocks == 2, x[state.spoil], y), ways, right())
 
 
-def next_one(state, episodes, totals):
+def next_one(state, episodes, totals, constants):
     return state._replace(blocks=state.blocks + 1)
 
 
@@ -115,10 +115,10 @@ def test_soundness_is_what_the_message_says():
 
 
 def shaped(**wrong):
-    def init(problem, params):
+    def init(problem, constants, key):
         return Counting(jnp.int32(0))
 
-    return BlockForm(init, lambda state: right()._replace(**wrong), next_one)
+    return BlockForm(init, lambda state, constants: right()._replace(**wrong), next_one)
 
 
 SHAPES = [
@@ -139,9 +139,9 @@ def test_wrong_shapes_are_named_before_anything_runs(wrong, message):
 def test_other_results_are_named():
     good = shaped()
     with pytest.raises(LearnerError, match=r"next_block returns tuple; accepted: jb\.Blocks"):
-        run(good._replace(next_block=lambda state: (1, 2)))
+        run(good._replace(next_block=lambda state, constants: (1, 2)))
     with pytest.raises(LearnerError, match=r"absorb returns .*float64.*; accepted: a state like"):
-        run(good._replace(absorb=lambda state, episodes, totals: Counting(totals)))
+        run(good._replace(absorb=lambda state, episodes, totals, constants: Counting(totals)))
 
 
 class Sums(NamedTuple):
@@ -155,10 +155,10 @@ def test_one_bit_feedback_is_binomial():
     """
     n, lanes = 1000, 400
 
-    def init(problem, params):
+    def init(problem, constants, key):
         return Sums(jnp.zeros(2, jnp.result_type(float)))
 
-    def next_block(state):
+    def next_block(state, constants):
         real = state.sums.dtype
         rows = jnp.broadcast_to(jnp.eye(A, dtype=real)[:, None], (2, K + 1, A))
         return Blocks(
@@ -168,7 +168,9 @@ def test_one_bit_feedback_is_binomial():
     def report(state):
         return {"sums": state.sums}
 
-    bits = BlockForm(init, next_block, lambda state, episodes, totals: Sums(totals), report)
+    bits = BlockForm(
+        init, next_block, lambda state, episodes, totals, constants: Sums(totals), report
+    )
     learner = from_blocks(bits, name="bits", params={})._replace(feedback="one-bit")
     keys = jax.random.split(jax.random.key(2), (1, lanes))
     stacked = jax.tree.map(lambda x: np.asarray(x)[None], mdp())

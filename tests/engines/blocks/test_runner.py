@@ -55,17 +55,17 @@ def turns_form():
     """Plays action 0 everywhere, then action 1 everywhere, in blocks of given lengths, for ever;
     remembers the sums."""
 
-    def init(problem, params):
+    def init(problem, constants, key):
         real = jnp.result_type(float)
-        return Turns(jnp.asarray(params["lengths"], real), jnp.int32(0), jnp.zeros(2, real))
+        return Turns(jnp.asarray(constants["lengths"], real), jnp.int32(0), jnp.zeros(2, real))
 
-    def next_block(state):
+    def next_block(state, constants):
         real = state.lengths.dtype
         rows = jnp.broadcast_to(jnp.eye(2, dtype=real)[:, None, :], (2, 3, 2))
         policy = jnp.full((2, 3, 2), 0.5, real)
         return Blocks(policy, jnp.int32(1), rows, state.lengths)
 
-    def absorb(state, episodes, totals):
+    def absorb(state, episodes, totals, constants):
         return Turns(state.lengths, state.count + 1, state.sums + totals)
 
     return BlockForm(init, next_block, absorb)

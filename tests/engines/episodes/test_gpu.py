@@ -207,7 +207,7 @@ def test_a_wrong_policy_is_found_though_the_state_of_then_is_gone(small_gpu):
         return jax.numpy.full((4, 3), state // 50, jax.numpy.int32)
 
     learner = jb.Learner(
-        init=lambda problem, params: jax.numpy.int32(0),
+        init=lambda problem, constants, key: jax.numpy.int32(0),
         act=act,
         update=lambda state, policy, feedback, constants: state + 1,
         constants=lambda problem, params: (),

@@ -12,7 +12,6 @@ from lanes_by_hand import general, sizes_of, stack
 import jaxbandit as jb
 from jaxbandit.engines.episodes import loop
 from jaxbandit.engines.episodes.world import make_episode_world
-from jaxbandit.learner import normalised
 from jaxbandit.testing.lanes import run_lanes
 from jaxbandit.xla.platforms import GPU, tracing_for
 from jaxbandit.xla.threefry import key_words
@@ -26,8 +25,7 @@ def test_episodes_have_keys_of_their_own_in_any_cut(platform):
     counts = jnp.asarray(learner.constants(jb.Problem(3, 2, 2, 40), {}))
     constants = jnp.broadcast_to(counts, (3, *counts.shape))
     lanes = loop.Lanes(make_episode_world(stack(mdp, mdp, mdp)), key_words(keys), constants)
-    rules = normalised(learner.rules)
-    chunk = functools.partial(loop.run_chunk, rules, sizes_of(mdp))
+    chunk = functools.partial(loop.run_chunk, learner.rules, sizes_of(mdp))
 
     def run(first, count):
         state, regrets, policy, following = program(lanes, (), jnp.uint32(first), jnp.int32(count))

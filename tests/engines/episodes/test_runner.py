@@ -22,11 +22,11 @@ class Clock(NamedTuple):
     """1 in the lanes with an odd parameter: only they go wrong."""
 
 
-def _init(problem, params):
-    return Clock(jnp.int32(0), params["lane"].astype(jnp.int32))
+def _init(problem, constants, key):
+    return Clock(jnp.int32(0), constants["lane"].astype(jnp.int32))
 
 
-def _update(state, policy, feedback):
+def _update(state, policy, feedback, constants):
     return state._replace(episode=state.episode + 1)
 
 
@@ -37,7 +37,7 @@ WRONG = 41
 def late(value):
     """Plays well until episode `WRONG`, and then ``value`` at stage 2, level 1."""
 
-    def act(state, key):
+    def act(state, key, constants):
         policy = jnp.zeros((3, 3), jnp.int32)
         if isinstance(value, list):
             policy = jnp.full((3, 3, 2), 0.5, jnp.float32)
@@ -78,8 +78,14 @@ def test_a_wrong_first_policy_is_told_before_anything_runs():
     params = {"lane": np.ones(1, np.float32)}
     points = np.asarray([10])
     for act, message in [
-        (lambda state, key: jnp.full((3, 3), 2), "episode 1, stage 1, level 1: action 2"),
-        (lambda state, key: jnp.zeros((3, 2), jnp.int32), r"act gives int32\[3, 2\]; accepted"),
+        (
+            lambda state, key, constants: jnp.full((3, 3), 2),
+            "episode 1, stage 1, level 1: action 2",
+        ),
+        (
+            lambda state, key, constants: jnp.zeros((3, 2), jnp.int32),
+            r"act gives int32\[3, 2\]; accepted",
+        ),
     ]:
         learner = late(0)._replace(act=act, params=params)
         runner = make_runner("episodes", learner, stack(general()), keys, 10, points)

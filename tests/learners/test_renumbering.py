@@ -72,7 +72,7 @@ def test_without_ties_the_policy_is_renumbered(name):
     learner = jb.make_learner(name, bonus_scale=0.01)
     problem = Problem(3, 2, 3, 400)
     given = learner.constants(problem, learner.params)
-    states = [learner.init(problem, learner.params)] * 2
+    states = [learner.init(problem, given, None)] * 2
     update, random = jax.jit(learner.update), np.random.default_rng(0)
     for _ in range(400):
         policy = random.integers(0, 3, (3, 3)).astype(np.int32)
@@ -99,7 +99,7 @@ def test_blocks_are_renumbered_when_arms_pay_their_means(name):
         learner = jb.make_learner(name, preset="practical")
         problem = Problem(3, k, 3, 10**6, rank=np.asarray(world.rank))
         given = jax.tree.map(jnp.asarray, form.constants(problem, learner.params))
-        state = form.init(problem, learner.params)
+        state = form.init(problem, given, None)
         value = jax.jit(jax.vmap(lambda policy, world=world: jb.evaluate(world, policy)))
         for _ in range(10):
             block = jax.jit(form.next_block)(state, given)

@@ -117,7 +117,7 @@ def never(params):
 NUMBERS = itertools.count()
 BROKEN = {
     "feedback: 'all'": {"feedback": "all"},
-    "needs: 'prob'; accepted: rank, optimal_policy": {"needs": ("prob",)},
+    "requires: 'prob'; accepted: rank, optimal_policy": {"requires": ("prob",)},
     "params: scale: 'big'; accepted: numbers": {"params": {"scale": "big"}},
     "policy: actions 2..2; accepted: 0..1": {"act": lambda state, key, constants: state.policy + 2},
     "policy: float32 .3, 3.; accepted: .3, 3, 2.": {
@@ -149,9 +149,9 @@ BROKEN = {
         "act": lambda state, key, constants: jax.random.randint(key, (3, 3), 0, 2),
         "renewed": lambda state: jnp.bool_(False),
     },
-    r"needs: \[\], but init or constants fail without rank and optimal_policy": {
-        "init": lambda problem, params: Memory(
-            params["scale"], jnp.zeros_like(problem.rank[:, :, 0])
+    r"requires: \[\], but init or constants fail without rank and optimal_policy": {
+        "init": lambda problem, constants, key: Memory(
+            constants["scale"], jnp.zeros_like(problem.rank[:, :, 0])
         )
     },
 }

@@ -12,7 +12,7 @@ from jaxbandit.testing.longrun import _simulate, first_wrong_policy
 def late(act):
     """A learner whose state is the number of episodes so far."""
     return jb.Learner(
-        lambda problem, params: jnp.int32(0),
+        lambda problem, constants, key: jnp.int32(0),
         act,
         lambda state, policy, feedback, constants: state + 1,
         name="late",

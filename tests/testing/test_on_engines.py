@@ -34,7 +34,9 @@ def over_lanes(update, name):
 
 def test_a_learner_that_counts_lanes_together_is_noticed():
     """``lanes_last`` promises element-wise code; this one adds its neighbours up."""
-    mixing = over_lanes(lambda state, _, feedback: state + jnp.sum(feedback.total), "mixing")
+    mixing = over_lanes(
+        lambda state, _, feedback, constants: state + jnp.sum(feedback.total), "mixing"
+    )
     with pytest.raises(AssertionError, match=r"lanes = loop|no leak"):
         check_engine(Notes("mixing"), "episodes", mixing, mixing, MDP, **HOW)
 

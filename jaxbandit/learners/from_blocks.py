@@ -4,7 +4,7 @@ is complete."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial, reduce
+from functools import cache
 from typing import Any, NamedTuple
 
 import chex
@@ -22,21 +22,18 @@ from jaxbandit.learner import (
     check_contract,
 )
 from jaxbandit.learner.fitting import check_absorbed, check_blocks
-from jaxbandit.learner.protocols import Check, Pad
+from jaxbandit.learner.protocols import Check
 from jaxbandit.types import Array, State
-from jaxbandit.xla.platforms import active
+from jaxbandit.xla.barriers import rarely
 
 
 class AdapterState(NamedTuple):
-    """State of a block learner that is run episode by episode (with lanes, every leaf has trailing
-    lane axes)."""
+    """State of a block learner that is run episode by episode."""
 
     inner: State
     blocks: Blocks
     policy: Array
     """float [H, k+1, A]: the policy of the current arm."""
-    renewed: Array
-    """bool []: whether this policy is played for the first time."""
     arm: Array
     """int32 []: the arm being played."""
     left: Array
@@ -94,21 +91,19 @@ def _adapter(form: BlockForm) -> Learner:
         small = blocks.policy.dtype.itemsize < 4  # half floats are no place for sums
         real = jnp.float32 if small else blocks.policy.dtype
         totals = jnp.zeros(blocks.episodes.shape, real)
-        return start_arm(inner, blocks, totals, _first(blocks.episodes > 0))
+        return start_arm(inner, blocks, totals, jnp.argmax(blocks.episodes > 0).astype(jnp.int32))
 
+    @rarely  # arms are long: most episodes end none
     def turn(state: AdapterState, constants: Any) -> AdapterState:
-        """After an arm's last episode: the next arm, or the next block. Other lanes stay as they
-        are."""
+        """After an arm's last episode: the next arm, or the next block."""
         arms = jnp.arange(state.totals.shape[0], dtype=jnp.int32)
         totals = jnp.where(arms == state.arm, state.total, state.totals)
         waiting = (state.blocks.episodes > 0) & (arms > state.arm)
-        along = start_arm(state.inner, state.blocks, totals, _first(waiting))
-        more = _any(waiting)
+        along = start_arm(state.inner, state.blocks, totals, jnp.argmax(waiting).astype(jnp.int32))
         inner = form.absorb(state.inner, state.blocks.episodes, totals, constants)
         check_absorbed(state.inner, inner)
         onward = begin(inner, constants)
-        moved = jax.tree.map(lambda x, y: jnp.where(more, x, y), along, onward)
-        return jax.tree.map(lambda x, y: jnp.where(state.left == 0, x, y), moved, state)
+        return jax.tree.map(lambda x, y: jnp.where(jnp.any(waiting), x, y), along, onward)
 
     def init(problem: Problem, constants: Any, key: Array) -> AdapterState:
         return begin(form.init(problem, constants, key), constants)
@@ -126,51 +121,27 @@ def _adapter(form: BlockForm) -> Learner:
         total = state.total + term
         left = state.left - 1
         lost = (total - state.total) - term
-        state = state._replace(
-            total=total, lost=lost, left=left, renewed=jnp.zeros_like(state.renewed)
-        )
-        move = turn
-        for _ in left.shape:
-            move = jax.vmap(move, in_axes=-1, out_axes=-1)
-        if not active().branches:
-            return move(state, constants)
-        # With lanes this is a real branch: arms are long, so most episodes end no arm in any lane.
-        return jax.lax.cond(jnp.any(left == 0), move, lambda state, _: state, state, constants)
-
-    def pad(inner_pad: Pad, state: AdapterState, constants: Any) -> AdapterState:
-        """There are more arms, in another order: the first block is made anew."""
-        return begin(inner_pad(state.inner, constants), constants)
-
-    def renewed(state: AdapterState) -> Array:
-        return state.renewed
+        state = state._replace(total=total, lost=lost, left=left)
+        return turn(left == 0, state, constants)
 
     def report(state: AdapterState) -> dict[str, Array]:
         return {} if form.report is None else form.report(state.inner)
 
     return Learner(
-        init=init,
-        act=act,
-        update=update,
-        blocks=form,
-        lanes_last=True,
-        renewed=renewed,
-        report=report,
-        constants=form.constants,
-        pad=None if form.pad is None else partial(pad, form.pad),
+        init=init, act=act, update=update, blocks=form, report=report, constants=form.constants
     )
 
 
 def start_arm(inner: State, blocks: Blocks, totals: Array, arm: Array) -> AdapterState:
-    """The state of one lane before the first episode of an arm."""
+    """The state before the first episode of an arm."""
     here = jnp.arange(blocks.policy.shape[0], dtype=jnp.int32) == blocks.stage
     zero = jnp.zeros((), totals.dtype)
     return AdapterState(
         inner=inner,
         blocks=blocks,
-        policy=jnp.where(here[:, None, None], _pick(blocks.rows, arm)[None], blocks.policy),
-        renewed=jnp.bool_(True),
+        policy=jnp.where(here[:, None, None], blocks.rows[arm][None], blocks.policy),
         arm=arm,
-        left=_pick(blocks.episodes, arm).astype(jnp.int32),
+        left=blocks.episodes[arm].astype(jnp.int32),
         total=zero,
         lost=zero,
         totals=totals,
@@ -184,33 +155,4 @@ def _can_begin(blocks: Blocks) -> Array:
     if jnp.issubdtype(episodes.dtype, jnp.floating):  # nan fails every comparison
         whole = whole & (episodes < jnp.inf) & (episodes == jnp.floor(episodes))
     stage = (blocks.stage >= 0) & (blocks.stage < blocks.policy.shape[0])
-    return stage & ~_any(~whole) & _any(episodes > 0)
-
-
-# Where nothing branches this runs every episode: written out entry by entry it is one with what stands around it, while a
-# gather or a reduction is a kernel of its own.
-
-
-def _pick(rows: Array, arm: Array) -> Array:
-    """rows[arm]."""
-    if active().branches:
-        return rows[arm]
-    found = rows[0]
-    for b in range(1, rows.shape[0]):
-        found = jnp.where(arm == b, rows[b], found)
-    return found
-
-
-def _any(wanted: Array) -> Array:
-    """Whether any arm is wanted, bool []."""
-    return jnp.any(wanted) if active().branches else reduce(jnp.logical_or, list(wanted))
-
-
-def _first(wanted: Array) -> Array:
-    """The first arm that is wanted, int32; 0 if none is."""
-    if active().branches:
-        return jnp.argmax(wanted).astype(jnp.int32)
-    found = jnp.int32(0)
-    for b in reversed(range(wanted.shape[0])):
-        found = jnp.where(wanted[b], jnp.int32(b), found)
-    return found
+    return stage & jnp.all(whole) & jnp.any(episodes > 0)

@@ -64,6 +64,18 @@ def vmapped(learner: Learner) -> Kernel:
     def one(state: Any, key: Any, constants: Any) -> Any:
         return in_32_bits(given(state, key, constants))
 
+    import os
+    if os.environ.get("AX")=="-1":
+        each = jax.vmap(learner.update, (-1, -1, -1, 0), -1)
+        def update(state: Any, policy: Any, seen: Any, constants: Any, live: Any) -> Any:
+            return each(state, policy, seen, constants)
+        last = lambda x: jnp.moveaxis(x, 0, -1)
+        front = lambda x: jnp.moveaxis(x, -1, 0)
+        return Kernel(
+        enter=lambda state, keys, constants: jax.tree.map(last, state),
+        act=jax.vmap(one, (-1, 0, 0), -1),
+        update=update,
+        leave=lambda state, constants: jax.tree.map(front, state))
     each: Any = jax.vmap(learner.update, (0, -1, -1, 0))
 
     def update(state: Any, policy: Any, seen: Any, constants: Any, live: Any) -> Any:

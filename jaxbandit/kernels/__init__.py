@@ -14,6 +14,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from jaxbandit.kernels import others, ucbvi_cpu, ucbvi_gpu
 from jaxbandit.kernels.kernel import Kernel
 from jaxbandit.learner import Learner
 
@@ -34,14 +35,13 @@ def find_kernel(learner: Learner, sizes: tuple[int, ...], platform: str) -> Kern
         >>> find_kernel(mine, (15, 2, 5), "cpu")
     """
     kernel = _kernels().get((*(id(getattr(learner, name)) for name in FUNCTIONS), platform))
+    kernel = kernel or others.adapter_kernel(learner)
     return kernel if kernel is not None and kernel.fits(*sizes[:3]) else None
 
 
 @cache
 def _kernels() -> dict[tuple[Any, ...], Kernel]:
     """By the identities of functions, which live as long as the process, and platform."""
-    from jaxbandit.kernels import others, ucbvi_cpu, ucbvi_gpu
-
     found = {}
     for module in (ucbvi_cpu, ucbvi_gpu, others):
         for learner, platform, kernel in module.KERNELS:

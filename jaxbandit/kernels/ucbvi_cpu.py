@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.kernels.kernel import Kernel
 from jaxbandit.learners.model import FRACTION_BITS, Model, fixed_point, reward_sum
-from jaxbandit.learners.ucbvi import UCBVIConstants, UCBVIState, ucbvi, ucbvi_doubling
+from jaxbandit.learners.ucbvi import UCBVIConstants, UCBVIState, ucbvi
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate, together
 
@@ -47,8 +47,6 @@ class Tables(NamedTuple):
     """float32 [A, k, HW]: Q, if it bounds the next one."""
     policy: Array
     """int32 [k+1, HW]: the greedy actions; 0 at level 0."""
-    plans: Array | None
-    """int32 [W]: as in `UCBVIState`."""
     scale: Array
     """float32 [HW]: c."""
     log_term: Array
@@ -70,7 +68,7 @@ def from_lanes(x: Array, shape: tuple[int, ...]) -> Array:
     return wide.transpose(rest + 3, rest + 2, rest + 1, rest, *range(rest))
 
 
-def kernel_of(bernstein: bool, monotone: bool, doubling: bool) -> Kernel:
+def kernel_of(bernstein: bool, monotone: bool) -> Kernel:
     """The kernel of a variant."""
 
     def enter(state: UCBVIState, keys: Array, constants: UCBVIConstants) -> Tables:
@@ -89,7 +87,6 @@ def kernel_of(bernstein: bool, monotone: bool, doubling: bool) -> Kernel:
             if monotone
             else None,
             policy=to_lanes(state.policy[..., None]),
-            plans=state.plans,
             scale=jnp.tile(constants.scale, horizon),
             log_term=jnp.tile(constants.log_term, horizon),
         )
@@ -100,31 +97,23 @@ def kernel_of(bernstein: bool, monotone: bool, doubling: bool) -> Kernel:
         return jnp.moveaxis(inner.policy.reshape(len(inner.policy), -1, lanes), 0, 1)
 
     @together
-    def renew(inner: Tables, feedback: SemiBanditFeedback) -> tuple[Array, Array, Array]:
-        """Counts the episode [HW], and refreshes the model where it went; which entries have a new power of two."""
-        width = len(inner.values)
+    def renew(inner: Tables, feedback: SemiBanditFeedback) -> Tables:
+        """Line by line: counts the episode [HW], refreshes the model where it went, plans backwards, is greedy."""
+        width, size = len(inner.values), inner.policy.shape[1]
         entry, target, reward = visited(feedback, jnp.int32(width))
-        before = read(inner.seen, entry)
+        before, old = read(inner.seen, entry), read(inner.model, entry)
         after = counted(before, target, reward)
-        old = read(inner.model, entry)
-        new = modelled(bernstein)(after, inner.scale, inner.log_term)
+        known = modelled(bernstein)(after, inner.scale, inner.log_term)
         seen = write(inner.seen, entry, after, before)
-        model = write(inner.model, entry, new, old)
-        return seen, model, doubled(entry, after[0]) if doubling else entry
-
-    @together
-    def replan(inner: Tables) -> tuple[Array, Array, Array | None]:
-        lanes = inner.values.shape[1] - inner.policy.shape[1]
-        width = len(inner.values)
-        model = inner.model.reshape(len(inner.model), -1, width, inner.policy.shape[1])
-        unknown = doubt(inner.seen[0].reshape(model.shape[1:]), inner.log_term, lanes)
-        plan = PlanTables(model, unknown if bernstein else None, inner.ceiling)
+        model = write(inner.model, entry, known, old)
+        shape = (seen.shape[1] // width, width, size)
+        unknown = None
+        if bernstein:
+            unknown = doubt(seen[0].reshape(shape), inner.log_term, inner.values.shape[1] - size)
+        plan = PlanTables(model.reshape(-1, *shape), unknown, inner.ceiling)
         values, actions, ceiling = planned(plan, inner.scale, inner.log_term, inner.values)
-        return values, one_below_the_other(inner.policy[:1], actions), ceiling
-
-    def plan(inner: Tables) -> Tables:
-        values, policy, ceiling = replan(inner)
-        return inner._replace(values=values, policy=policy, ceiling=ceiling)
+        policy = one_below_the_other(inner.policy[:1], actions)
+        return inner._replace(seen=seen, model=model, values=values, ceiling=ceiling, policy=policy)
 
     def update(
         inner: Tables,
@@ -134,26 +123,7 @@ def kernel_of(bernstein: bool, monotone: bool, doubling: bool) -> Kernel:
         live: Any,
     ) -> Tables:
         del policy, constants, live
-        flat = jax.tree.map(lambda x: x.reshape(-1), feedback)
-        seen, model, powers = renew(inner, flat)
-        inner = inner._replace(seen=seen, model=model)
-        if not doubling:
-            return plan(inner)
-        lanes = len(inner.plans)
-        due = jnp.any(powers.reshape(-1, lanes), axis=0)
-
-        def some(inner: Tables) -> Tables:
-            fresh = plan(inner)
-            here = jnp.tile(due, powers.size // lanes)[None]
-            later = jnp.concatenate([here, due[None]], axis=1)
-            return fresh._replace(
-                values=jnp.where(later, fresh.values, inner.values),
-                policy=jnp.where(here, fresh.policy, inner.policy),
-                plans=inner.plans + due.astype(jnp.int32),
-            )
-
-        # A real branch: late in a run most episodes double no count in any lane.
-        return jax.lax.cond(jnp.any(due), some, lambda inner: inner, inner)
+        return renew(inner, jax.tree.map(lambda x: x.reshape(-1), feedback))
 
     def leave(inner: Tables, constants: UCBVIConstants) -> UCBVIState:
         lanes, width = constants.scale.shape[0], len(inner.values)
@@ -171,7 +141,7 @@ def kernel_of(bernstein: bool, monotone: bool, doubling: bool) -> Kernel:
             q=from_lanes(inner.ceiling, shape) if monotone else None,
             values=from_lanes(inner.values[:, :-lanes], (*shape[:3], 1))[..., 0],
             policy=from_lanes(inner.policy, (*shape[:2], width + 1, 1))[..., 0],
-            plans=inner.plans,
+            plans=None,
         )
 
     return Kernel(enter, act, update, leave, fits)
@@ -223,12 +193,6 @@ def counted(seen: Array, target: Array, reward: Array) -> Array:
     last = len(seen) - 1
     whole = jnp.where(field == last - 1, seen + (fraction >> FRACTION_BITS), counts)
     return jnp.where(field == last, fraction & (2**FRACTION_BITS - 1), whole)
-
-
-@separate
-def doubled(entry: Array, visits: Array) -> Array:
-    """bool [HW]: whether a visited entry's count is a power of two."""
-    return (entry >= 0) & (visits & (visits - 1) == 0)
 
 
 @cache
@@ -437,7 +401,7 @@ def doubt(visits: Array, log_term: Array, lanes: int) -> Array:
 
 
 KERNELS = [
-    (ucbvi(bonus=bonus, monotone=monotone), "cpu", kernel_of(bonus == "bernstein", monotone, False))
+    (ucbvi(bonus=bonus, monotone=monotone), "cpu", kernel_of(bonus == "bernstein", monotone))
     for bonus in ("hoeffding", "bernstein")
     for monotone in (False, True)
-] + [(ucbvi_doubling(), "cpu", kernel_of(False, False, True))]
+]

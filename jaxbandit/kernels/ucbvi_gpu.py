@@ -44,7 +44,7 @@ class Words(NamedTuple):
 
 def kernel_of(bernstein: bool, monotone: bool) -> Kernel:
     """The kernel of a variant."""
-    on_cpu = lanes_last.kernel_of(bernstein, monotone, False)
+    on_cpu = lanes_last.kernel_of(bernstein, monotone)
 
     def sizes(inner: Words) -> tuple[int, int, int, int]:
         """H, k, A, W."""
@@ -120,7 +120,6 @@ def kernel_of(bernstein: bool, monotone: bool) -> Kernel:
             values=jnp.concatenate([found, jnp.zeros((width, lanes), jnp.float32)], axis=1),
             ceiling=inner.ceiling,
             policy=actions_of(inner).reshape(width + 1, -1),
-            plans=None,
             scale=inner.scale,
             log_term=inner.log_term,
         )

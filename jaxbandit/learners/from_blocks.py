@@ -18,13 +18,11 @@ from jaxbandit.learner import (
     Blocks,
     Learner,
     Problem,
-    bound,
     check_contract,
 )
 from jaxbandit.learner.fitting import check_absorbed, check_blocks
 from jaxbandit.learner.protocols import Check
 from jaxbandit.types import Array, State
-from jaxbandit.xla.barriers import rarely
 
 
 class AdapterState(NamedTuple):
@@ -71,18 +69,68 @@ def from_blocks(
         Learner('shuffle', bandit)
     """
     typed("form", form, BlockForm, "a jb.BlockForm")
-    made = _adapter(form)._replace(params=params, name=name, requires=requires, check=check)
-    return bound(check_contract(made))
+    adapter = _adapter(form)
+    made = Learner(
+        init=adapter.init,
+        act=adapter.act,
+        update=adapter.update,
+        params=params,
+        name=name,
+        requires=requires,
+        blocks=form,
+        report=adapter.report,
+        constants=form.constants,
+        check=check,
+    )
+    return check_contract(made)
 
 
-@cache
-def _adapter(form: BlockForm) -> Learner:
-    """The functions of `from_blocks`, made once per form so that learners of one program share
-    compilations."""
+class Adapter:
+    """The functions of `from_blocks`."""
 
-    def begin(inner: State, constants: Any) -> AdapterState:
+    def __init__(self, form: BlockForm):
+        """Of one block form."""
+        self.form = form
+
+    def init(self, problem: Problem, constants: Any, key: Array) -> AdapterState:
+        """Before the first episode of the first block."""
+        return self.begin(self.form.init(problem, constants, key), constants)
+
+    def act(self, state: AdapterState, key: Array, constants: Any) -> Array:
+        """The policy of the current arm."""
+        del key, constants
+        return state.policy
+
+    def update(
+        self, state: AdapterState, policy: Array, feedback: BanditFeedback, constants: Any
+    ) -> AdapterState:
+        """One more episode of the arm; after its last one, the next arm or the next block."""
+        del policy
+        state = self.add(state, feedback.total)
+        return jax.lax.cond(state.left == 0, self.turn, lambda state, _: state, state, constants)
+
+    def add(self, state: AdapterState, total: Array) -> AdapterState:
+        """One more episode of the arm."""
+        chex.assert_equal_shape([total, state.total])
+        term = total - state.lost
+        sum_ = state.total + term
+        lost = (sum_ - state.total) - term
+        return state._replace(total=sum_, lost=lost, left=state.left - 1)
+
+    def turn(self, state: AdapterState, constants: Any) -> AdapterState:
+        """After an arm's last episode: the next arm, or the next block."""
+        arms = jnp.arange(state.totals.shape[0], dtype=jnp.int32)
+        totals = jnp.where(arms == state.arm, state.total, state.totals)
+        waiting = (state.blocks.episodes > 0) & (arms > state.arm)
+        along = start_arm(state.inner, state.blocks, totals, jnp.argmax(waiting).astype(jnp.int32))
+        inner = self.form.absorb(state.inner, state.blocks.episodes, totals, constants)
+        check_absorbed(state.inner, inner)
+        onward = self.begin(inner, constants)
+        return jax.tree.map(lambda x, y: jnp.where(jnp.any(waiting), x, y), along, onward)
+
+    def begin(self, inner: State, constants: Any) -> AdapterState:
         """Starts the first arm of the next block."""
-        blocks = form.next_block(inner, constants)
+        blocks = self.form.next_block(inner, constants)
         check_blocks(blocks)
         blocks = Blocks(*map(jnp.asarray, blocks))
         # What cannot be played has no policy: engines stop at the episode that would begin it.
@@ -93,43 +141,13 @@ def _adapter(form: BlockForm) -> Learner:
         totals = jnp.zeros(blocks.episodes.shape, real)
         return start_arm(inner, blocks, totals, jnp.argmax(blocks.episodes > 0).astype(jnp.int32))
 
-    @rarely  # arms are long: most episodes end none
-    def turn(state: AdapterState, constants: Any) -> AdapterState:
-        """After an arm's last episode: the next arm, or the next block."""
-        arms = jnp.arange(state.totals.shape[0], dtype=jnp.int32)
-        totals = jnp.where(arms == state.arm, state.total, state.totals)
-        waiting = (state.blocks.episodes > 0) & (arms > state.arm)
-        along = start_arm(state.inner, state.blocks, totals, jnp.argmax(waiting).astype(jnp.int32))
-        inner = form.absorb(state.inner, state.blocks.episodes, totals, constants)
-        check_absorbed(state.inner, inner)
-        onward = begin(inner, constants)
-        return jax.tree.map(lambda x, y: jnp.where(jnp.any(waiting), x, y), along, onward)
+    def report(self, state: AdapterState) -> dict[str, Array]:
+        """That of the block form."""
+        return {} if self.form.report is None else self.form.report(state.inner)
 
-    def init(problem: Problem, constants: Any, key: Array) -> AdapterState:
-        return begin(form.init(problem, constants, key), constants)
 
-    def act(state: AdapterState, key: Array, constants: Any) -> Array:
-        del key, constants
-        return state.policy
-
-    def update(
-        state: AdapterState, policy: Array, feedback: BanditFeedback, constants: Any
-    ) -> AdapterState:
-        del policy
-        chex.assert_equal_shape([feedback.total, state.total])
-        term = feedback.total - state.lost
-        total = state.total + term
-        left = state.left - 1
-        lost = (total - state.total) - term
-        state = state._replace(total=total, lost=lost, left=left)
-        return turn(left == 0, state, constants)
-
-    def report(state: AdapterState) -> dict[str, Array]:
-        return {} if form.report is None else form.report(state.inner)
-
-    return Learner(
-        init=init, act=act, update=update, blocks=form, report=report, constants=form.constants
-    )
+_adapter = cache(Adapter)
+"""Made once per form, so that learners of one program share compilations."""
 
 
 def start_arm(inner: State, blocks: Blocks, totals: Array, arm: Array) -> AdapterState:

@@ -108,7 +108,6 @@ def trajectory_ts(
         update=_update(segments),
         feedback=kind,
         name="trajectory-ts",
-        lanes_last=True,
         constants=constants,
         straight=_straight(segments),
         **fields,

@@ -223,29 +223,8 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
         return rarely(planned)(due, state, constants)
 
     def planned(state: UCBVIState, constants: UCBVIConstants) -> UCBVIState:
-        """Backward induction with the bonus, and the greedy policy."""
-        horizon, width = state.values.shape
-
-        def back(tail, stage):
-            reward, transition, *more = stage
-            if bernstein:
-                q = bernstein_q(reward, transition, tail, more.pop(), more.pop(), constants)
-            else:
-                q = reward + expected_values(transition, tail)
-            q = jnp.minimum(q, 1)
-            if monotone:
-                q = jnp.minimum(q, more.pop())
-            return jnp.max(q, axis=-1), q
-
-        stages = [state.reward, state.transition]
-        if monotone:
-            stages.append(state.q)
-        if bernstein:
-            visits = state.model.visits
-            inverse = jnp.where(visits > 0, state.model.inverse, 0)
-            stages += [unknown(visits, horizon, constants.log_term), inverse]
-        tail = jnp.zeros(width, jnp.float32)
-        q = scan_stages(back, tail, stages, horizon)[1]
+        """Backward induction, and the greedy policy."""
+        q = optimistic_q(state, constants, bernstein)
         return state._replace(
             q=q if monotone else None,
             values=jnp.max(q, axis=-1),
@@ -256,15 +235,41 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
     return init, update
 
 
+def optimistic_q(state: UCBVIState, constants: UCBVIConstants, bernstein: bool) -> Array:
+    """Q [H, k, A] by backward induction in the model of a state."""
+    horizon, width = state.values.shape
+    tables = {"reward": state.reward, "transition": state.transition}
+    if bernstein:
+        visits = state.model.visits
+        tables["inverse"] = jnp.where(visits > 0, state.model.inverse, 0)
+        tables["unknown"] = unknown(visits, horizon, constants.log_term)
+    if state.q is not None:
+        tables["ceiling"] = state.q
+
+    def back(tail, stage):
+        here = dict(zip(tables, stage, strict=True))
+        if bernstein:
+            q = bernstein_q(tail=tail, constants=constants, **here)
+        else:
+            q = here["reward"] + expected_values(here["transition"], tail)
+        q = jnp.minimum(q, here.get("ceiling", 1))
+        return jnp.max(q, axis=-1), q
+
+    tail = jnp.zeros(width, jnp.float32)
+    return scan_stages(back, tail, list(tables.values()), horizon)[1]
+
+
 def bernstein_q(
     reward: Array,
     transition: Array,
-    tail: Array,
     inverse: Array,
     unknown: Array,
+    tail: Array,
     constants: UCBVIConstants,
+    ceiling: Array | None = None,
 ) -> Array:
-    """r + p V + b of a stage, [k, A]; 1 where N = 0, of which ``inverse``, 1 / N, is 0 there."""
+    """r + p V + b of a stage, [k, A]; 1 where N = 0, where ``inverse``, else 1 / N, is 0."""
+    del ceiling
     mean, log_term = jnp.clip(reward, 0, 1), constants.log_term
     value, square, doubt = jnp.moveaxis(
         expected_values(transition, jnp.stack([tail, tail**2, unknown], axis=-1)), -1, 0

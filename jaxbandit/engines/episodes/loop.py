@@ -64,18 +64,6 @@ def vmapped(learner: Learner) -> Kernel:
     def one(state: Any, key: Any, constants: Any) -> Any:
         return in_32_bits(given(state, key, constants))
 
-    import os
-    if os.environ.get("AX")=="-1":
-        each = jax.vmap(learner.update, (-1, -1, -1, 0), -1)
-        def update(state: Any, policy: Any, seen: Any, constants: Any, live: Any) -> Any:
-            return each(state, policy, seen, constants)
-        last = lambda x: jnp.moveaxis(x, 0, -1)
-        front = lambda x: jnp.moveaxis(x, -1, 0)
-        return Kernel(
-        enter=lambda state, keys, constants: jax.tree.map(last, state),
-        act=jax.vmap(one, (-1, 0, 0), -1),
-        update=update,
-        leave=lambda state, constants: jax.tree.map(front, state))
     each: Any = jax.vmap(learner.update, (0, -1, -1, 0))
 
     def update(state: Any, policy: Any, seen: Any, constants: Any, live: Any) -> Any:
@@ -93,15 +81,27 @@ def vmapped(learner: Learner) -> Kernel:
 
 
 def scan_live(body: Callable, carry: Any, turns: Any, live: Array) -> tuple[Any, Any]:
-    """``jax.lax.scan`` of ``body(carry, turn)``, in which a turn that is not live keeps the carry and gives zeros."""
+    """``jax.lax.scan`` of ``body(carry, turn)`` in which turns that are not live, the last ones, are not taken.
 
-    def one(carry, turn):
-        blank = jax.tree.map(
-            lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(body, carry, turn[0])[1]
-        )
-        return jax.lax.cond(turn[1], body, lambda carry, _: (carry, blank), carry, turn[0])
+    They keep the carry and give zeros. Without branches it is a loop whose length is data.
+    """
+    shapes = jax.eval_shape(body, carry, jax.tree.map(lambda x: x[0], turns))[1]
+    blank = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    if active().branches:
 
-    return jax.lax.scan(one, carry, (turns, live))
+        def one(carry, turn):
+            return jax.lax.cond(turn[1], body, lambda carry, _: (carry, blank), carry, turn[0])
+
+        return jax.lax.scan(one, carry, (turns, live))
+
+    def put(j, both):
+        carry, found = both
+        carry, new = body(carry, jax.tree.map(lambda x: x[j], turns))
+        place = jax.lax.dynamic_update_index_in_dim
+        return carry, jax.tree.map(lambda rows, row: place(rows, row, j, 0), found, new)
+
+    rows = jax.tree.map(lambda x: jnp.zeros((live.size, *x.shape), x.dtype), shapes)
+    return jax.lax.fori_loop(0, jnp.sum(live.astype(jnp.int32)), put, (carry, rows))
 
 
 def run_chunk(

@@ -41,7 +41,18 @@ if TYPE_CHECKING:
     from jaxbandit.instances import INSTANCES, make_instance, register_instance
     from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
     from jaxbandit.learners import LEARNERS, from_blocks, make_learner, one_bit, register_learner
-    from jaxbandit.mdp import MDP, label, labels_of, mean_reward, transition_kernel, validate
+    from jaxbandit.mdp import (
+        MDP,
+        from_arrays,
+        from_gymnasium,
+        label,
+        labels_of,
+        mean_reward,
+        to_arrays,
+        to_gymnax,
+        transition_kernel,
+        validate,
+    )
     from jaxbandit.planning import (
         evaluate,
         gaps,
@@ -79,7 +90,18 @@ _HOME = {
     "instances": ["INSTANCES", "make_instance", "register_instance"],
     "learner": ["BlockForm", "Blocks", "Learner", "Problem"],
     "learners": ["LEARNERS", "from_blocks", "make_learner", "one_bit", "register_learner"],
-    "mdp": ["MDP", "label", "labels_of", "mean_reward", "transition_kernel", "validate"],
+    "mdp": [
+        "MDP",
+        "from_arrays",
+        "from_gymnasium",
+        "label",
+        "labels_of",
+        "mean_reward",
+        "to_arrays",
+        "to_gymnax",
+        "transition_kernel",
+        "validate",
+    ],
     "planning": [
         "evaluate",
         "gaps",
@@ -151,7 +173,9 @@ __all__ = [
     "evaluate",
     "family",
     "final_policy",
+    "from_arrays",
     "from_blocks",
+    "from_gymnasium",
     "gaps",
     "grid",
     "hardness",
@@ -196,6 +220,8 @@ __all__ = [
     "sweep",
     "testing",
     "theory",
+    "to_arrays",
+    "to_gymnax",
     "trace",
     "transition_kernel",
     "tune",

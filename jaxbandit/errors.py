@@ -16,5 +16,9 @@ class LearnerError(ValueError):
     """A learner did what no learner may do; the message names it, the episode and the place."""
 
 
+class HiddenFieldError(LearnerError, AttributeError):
+    """A learner read a field that its feedback does not have."""
+
+
 class LostProcessError(RuntimeError):
     """Another process of a distributed run has ended; the message says how to go on."""

@@ -9,18 +9,22 @@ field. The kinds are the rungs of a ladder, each showing what the one below it s
     "segments:m"   the levels and actions, and the total reward of each of m segments of stages
     "semi-bandit"  the levels, actions, rewards and next levels of all stages
 
+A kind is a value, `Feedback`, and is registered once; engines, learners' checks, `describe` and the
+conformance suite read it. To add one, write it as those below and call `register_feedback`.
+
 With lanes (seeds run side by side), every array has further trailing axes.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax.numpy as jnp
 
+from jaxbandit.errors import HiddenFieldError
 from jaxbandit.types import Array
 from jaxbandit.xla.threefry import unit_float32
 
@@ -105,14 +109,88 @@ class SemiBanditFeedback(NamedTuple):
     next_levels: Array
 
 
-Feedback = (
-    OneBitFeedback | BanditFeedback | TrajectoryFeedback | SegmentsFeedback | SemiBanditFeedback
-)
+class Feedback(NamedTuple):
+    """A kind of feedback: what an episode shows, and how.
 
-KINDS = ("one-bit", "bandit", "trajectory", "segments:m", "semi-bandit")
-"""The rungs, from the bottom; m stands for a whole number from 1 to H."""
+    Example:
+        >>> kind = feedback_kind("segments:2")
+        >>> kind.name, kind.fields._fields, kind.random_bits, kind.sums
+        ('segments:2', ('levels', 'actions', 'totals'), False, None)
+    """
 
-_SEGMENTS = re.compile("segments:([1-9][0-9]*)")
+    name: str
+    """Such as "bandit"; one that ends in ":m" takes a whole number m in its place."""
+    fields: type
+    """The NamedTuple that learners get; its docstring describes the fields."""
+    show: Callable[..., Any]
+    """show(episode) -> fields, of a `Trajectory` of arrays [H, *lanes]. Further arguments: a random
+    uint32 [*lanes] if ``random_bits``, then m if the name has one."""
+    random_bits: bool = False
+    """Whether ``show`` draws something of its own."""
+    sums: str | None = None
+    """The law of the sums over n episodes, for learners in block form: "rewards" (of the total
+    rewards), "coins" (Binomial(n, V) at the policy's value V), or None: it has no such sums."""
+
+
+FEEDBACKS: dict[str, Feedback] = {}
+"""All kinds by name; `register_feedback` adds one."""
+
+
+def register_feedback(kind: Feedback) -> Feedback:
+    """Adds a kind of feedback; learners name it in ``feedback``.
+
+    A field that the kind does not have is refused by name where a learner reads it.
+    """
+    if not isinstance(kind, Feedback):
+        raise TypeError(f"kind: {kind!r}; accepted: a jb.feedback.Feedback")
+    if kind.name in FEEDBACKS:
+        raise ValueError(f"feedback {kind.name!r} is registered already; choose another name")
+    if kind.sums not in (None, "rewards", "coins"):
+        raise ValueError(f"sums: {kind.sums!r}; accepted: None, rewards, coins")
+    names: tuple[str, ...] = kind.fields._fields  # type: ignore[attr-defined]
+
+    def hidden(self: Any, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise HiddenFieldError(
+            f"{kind.name} feedback has {', '.join(names)}; {name!r} is not among them"
+        )
+
+    kind.fields.__getattr__ = hidden  # type: ignore[attr-defined]
+    FEEDBACKS[kind.name] = kind
+    return kind
+
+
+def kinds() -> tuple[str, ...]:
+    """The names of all kinds, from the one that shows least.
+
+    Example:
+        >>> kinds()[:5]
+        ('one-bit', 'bandit', 'trajectory', 'segments:m', 'semi-bandit')
+    """
+    return tuple(FEEDBACKS)
+
+
+def feedback_kind(kind: str) -> Feedback:
+    """The kind of that name; an unknown one is an error that lists the known.
+
+    Example:
+        >>> feedback_kind("segments")
+        Traceback (most recent call last):
+        ...
+        ValueError: feedback: 'segments'; accepted: one-bit, bandit, trajectory, segments:m, semi-bandit (m: 1, 2, ...)
+    """
+    name, colon, number = kind.partition(":") if isinstance(kind, str) else ("", "", "")
+    if not colon and name in FEEDBACKS:
+        return FEEDBACKS[name]
+    found = FEEDBACKS.get(f"{name}:m") if colon else None
+    if found is None or not number.isdecimal() or number != str(int(number)) or int(number) < 1:
+        raise ValueError(f"feedback: {kind!r}; accepted: {', '.join(FEEDBACKS)} (m: 1, 2, ...)")
+    return found._replace(name=kind, show=_with_number(found.show, int(number)))
+
+
+def _with_number(show: Callable[..., Any], m: int) -> Callable[..., Any]:
+    return lambda *given: show(*given, m)
 
 
 def check_kind(kind: str) -> str:
@@ -121,28 +199,8 @@ def check_kind(kind: str) -> str:
     Example:
         >>> check_kind("segments:3")
         'segments:3'
-        >>> check_kind("segments")
-        Traceback (most recent call last):
-        ...
-        ValueError: feedback: 'segments'; accepted: one-bit, bandit, trajectory, segments:m, semi-bandit (m: 1, 2, ...)
     """
-    known = isinstance(kind, str) and (
-        (kind in KINDS and kind != "segments:m") or num_segments(kind) is not None
-    )
-    if not known:
-        raise ValueError(f"feedback: {kind!r}; accepted: {', '.join(KINDS)} (m: 1, 2, ...)")
-    return kind
-
-
-def num_segments(kind: str) -> int | None:
-    """m of "segments:m"; None for the other kinds.
-
-    Example:
-        >>> num_segments("segments:3"), num_segments("bandit")
-        (3, None)
-    """
-    found = _SEGMENTS.fullmatch(kind)
-    return None if found is None else int(found.group(1))
+    return feedback_kind(kind).name
 
 
 def segment_bounds(horizon: int, count: int) -> list[tuple[int, int]]:
@@ -159,11 +217,11 @@ def segment_bounds(horizon: int, count: int) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
-def observe(kind: str, episode: Trajectory, word: Array | None = None) -> Feedback:
+def observe(kind: str, episode: Trajectory, word: Array | None = None) -> Any:
     """Hides everything of an episode that the kind of feedback does not show.
 
-    ``word`` is a random word, uint32 [*lanes], of the environment. It decides the coin of "one-bit"
-    and is not looked at otherwise. The coin's mean is the total, to 2^-23.
+    ``word`` is a random uint32 [*lanes] of the environment, for kinds with ``random_bits``: it
+    decides the coin of "one-bit", whose mean is the total, to 2^-23.
 
     Example:
         >>> import jax.numpy as jnp
@@ -174,21 +232,41 @@ def observe(kind: str, episode: Trajectory, word: Array | None = None) -> Feedba
         >>> observe("segments:2", episode).totals.tolist()
         [0.25, 0.5]
     """
-    check_kind(kind)
+    known = feedback_kind(kind)
     chex.assert_equal_shape(list(episode))  # [H, *lanes] each
-    if kind == "semi-bandit":
-        return SemiBanditFeedback(*episode)
-    if (count := num_segments(kind)) is not None:
-        bounds = segment_bounds(episode.rewards.shape[0], count)
-        totals = jnp.stack([jnp.sum(episode.rewards[a:b], axis=0) for a, b in bounds])
-        return SegmentsFeedback(episode.levels, episode.actions, totals)
-    total = jnp.sum(episode.rewards, axis=0)
-    if kind == "trajectory":
-        return TrajectoryFeedback(episode.levels, episode.actions, total)
-    if kind == "bandit":
-        return BanditFeedback(total)
+    if not known.random_bits:
+        return known.show(episode)
     if word is None:
-        raise ValueError("word: None; accepted: a random uint32 per lane, for feedback 'one-bit'")
-    chex.assert_shape(word, total.shape)
-    shown = unit_float32(jnp.asarray(word)).astype(total.dtype) < total
+        raise ValueError(f"word: None; accepted: a random uint32 per lane, for feedback {kind!r}")
+    chex.assert_shape(word, episode.rewards.shape[1:])
+    return known.show(episode, jnp.asarray(word))
+
+
+def _total(episode: Trajectory) -> Array:
+    return jnp.sum(episode.rewards, axis=0)
+
+
+def _one_bit(episode: Trajectory, word: Array) -> OneBitFeedback:
+    total = _total(episode)
+    shown = unit_float32(word).astype(total.dtype) < total
     return OneBitFeedback(shown.astype(total.dtype))
+
+
+def _segments(episode: Trajectory, m: int) -> SegmentsFeedback:
+    bounds = segment_bounds(episode.rewards.shape[0], m)
+    totals = jnp.stack([jnp.sum(episode.rewards[a:b], axis=0) for a, b in bounds])
+    return SegmentsFeedback(episode.levels, episode.actions, totals)
+
+
+for _kind in (
+    Feedback("one-bit", OneBitFeedback, _one_bit, random_bits=True, sums="coins"),
+    Feedback("bandit", BanditFeedback, lambda x: BanditFeedback(_total(x)), sums="rewards"),
+    Feedback(
+        "trajectory",
+        TrajectoryFeedback,
+        lambda x: TrajectoryFeedback(x.levels, x.actions, _total(x)),
+    ),
+    Feedback("segments:m", SegmentsFeedback, _segments),
+    Feedback("semi-bandit", SemiBanditFeedback, lambda x: SemiBanditFeedback(*x)),
+):
+    register_feedback(_kind)

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.mdp import MDP, transition_kernel
+from jaxbandit.mdp import MDP, plain, transition_kernel
 from jaxbandit.planning import action_probabilities, gaps, optimal_values
 from jaxbandit.types import Array, State
 
@@ -65,6 +65,7 @@ def make_world(mdp: MDP, policy: Array, constants: Any = ()) -> World:
         >>> world.optimal_values.shape, world.gap.shape
         ((3, 2), (2, 2, 3))
     """
+    mdp = plain(mdp)
     return World(
         transition=transition_kernel(mdp),
         gap=gaps(mdp),

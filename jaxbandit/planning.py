@@ -4,6 +4,10 @@ Everything is pure, jitted and vmappable; MDPs and policies that are not being t
 first. Policies are deterministic, int [H, k+1], or randomised
 Markov policies, float [H, k+1, A]: independent action distributions at every state. Results are
 float32 by default and float64 when the MDP's arrays are float64 (under x64).
+
+The values, gaps and regrets of an MDP that `jaxbandit.from_arrays` made are float64 and in the unit of its arrays
+(`Labels.scale`, `Labels.offsets`); inside `jax.jit` and `jax.vmap`, and for `jaxbandit.mdp.plain(mdp)`, they are in the
+rewards of the MDP, like the results of a sweep.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar, cast
 
 import jax
@@ -18,8 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.checks import real_array
-from jaxbandit.mdp import MDP, checked, mean_reward, transition_kernel
+from jaxbandit.mdp import MDP, checked, labels_of, mean_reward, transition_kernel
+from jaxbandit.mdp.labels import Labels
 from jaxbandit.types import Array
+from jaxbandit.xla.compat import x64
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,14 +41,32 @@ def _planner(function: Function) -> Function:
 
     @functools.wraps(function)
     def planner(mdp: MDP, *policy: Array, **named: Array) -> Any:
+        words = labels_of(mdp)
         mdp = checked(mdp)
         if named.keys() - {"policy"} or len(policy) + len(named) != takes_policy:
             wanted = "mdp and a policy" if takes_policy else "an mdp"
             raise TypeError(f"{function.__name__}: accepted: {wanted}")
-        return jitted(mdp, *(check_policy(mdp, given) for given in (*policy, *named.values())))
+        with x64() if words.offsets else nullcontext():
+            given = (check_policy(mdp, one) for one in (*policy, *named.values()))
+            found = jitted(mdp, *given)
+            return _in_units(function.__name__, found, words) if words.offsets else found
 
     takes_policy = "policy" in inspect.signature(function).parameters
     return cast(Function, planner)
+
+
+def _in_units(name: str, found: Any, words: Labels) -> Any:
+    """What a planner of that name found, in the unit of the labels."""
+    if isinstance(found, tuple):  # values and a policy
+        return _in_units(name, found[0], words), found[1]
+    if name in ("gaps", "regret"):
+        return found * words.scale
+    if name in ("optimal", "evaluate"):
+        return words.total(found)
+    if name in ("optimal_values", "policy_values"):  # level 0 has no stages left
+        left = np.cumsum([0.0, *words.offsets[::-1]])[::-1, None]
+        return found * words.scale + left * (np.arange(found.shape[1]) > 0)
+    return found
 
 
 def check_policy(mdp: MDP, policy: Any) -> Array:

@@ -1,11 +1,17 @@
 """Feedback shows exactly what it says, one episode or many lanes at once."""
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxbandit as jb
 from jaxbandit import feedback
+from jaxbandit.errors import LearnerError
+
+TINY = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
 
 EPISODE = feedback.Trajectory(
     levels=jnp.asarray([2, 2, 1], jnp.int32),
@@ -144,3 +150,73 @@ def test_unknown_kind(kind):
     with pytest.raises(ValueError, match=f"feedback: {kind!r}; accepted: {accepted}"):
         feedback.observe(kind, EPISODE)
     assert feedback.check_kind("bandit") == "bandit"
+
+
+def test_a_hidden_field_is_refused_by_name():
+    shown = feedback.observe("semi-bandit", EPISODE)
+    message = "has levels, actions, rewards, next_levels; 'total' is not among them"
+    with pytest.raises(LearnerError, match=f"^semi-bandit feedback {message}$"):
+        _ = shown.total
+    assert not hasattr(shown, "shape")  # as jax asks of every leaf and tree
+
+    def update(state, policy, seen, constants):
+        return state + seen.total
+
+    learner = jb.make_learner("uniform")._replace(
+        name="x", feedback="semi-bandit", init=lambda *_: jnp.float32(0), update=update
+    )
+    with pytest.raises(LearnerError, match=f"^learner 'x': semi-bandit feedback {message}"):
+        jb.sweep(learner, TINY, num_episodes=3, num_seeds=1, progress=False)
+
+
+class RewardsFeedback(NamedTuple):
+    """The reward of every stage, without the states.
+
+    Fields:
+        rewards: float [H], the reward paid at each stage.
+    """
+
+    rewards: Any
+
+
+@pytest.fixture
+def rewards(monkeypatch):
+    monkeypatch.setattr(feedback, "FEEDBACKS", dict(feedback.FEEDBACKS))
+    kind = feedback.Feedback("rewards", RewardsFeedback, lambda x: RewardsFeedback(x.rewards))
+    return feedback.register_feedback(kind).name
+
+
+def test_a_new_kind_is_one_value(rewards):
+    """Registered once, it runs, is described, and learners that see it pass the conformance suite."""
+
+    def init(problem, constants, key):
+        return jnp.zeros(problem.horizon, jnp.float32)
+
+    def update(state, policy, seen, constants):
+        return state + seen.rewards
+
+    learner = jb.make_learner("uniform")._replace(
+        name="mine", feedback=rewards, init=init, update=update, report=lambda s: {"paid": s}
+    )
+    ds = jb.sweep(learner, TINY, num_episodes=50, num_seeds=2, progress=False)
+    assert ds["paid"].values.sum() > 0
+    assert "without the states" in str(jb.describe("rewards"))
+    jb.testing.check_learner(learner)
+    with pytest.raises(LearnerError, match="rewards feedback has rewards; 'levels' is not among"):
+        _ = feedback.observe(rewards, EPISODE).levels
+    with pytest.raises(ValueError, match="feedback: 'rewards'; accepted: one-bit or bandit in"):
+        jb.sweep(
+            jb.make_learner("expref")._replace(feedback=rewards),
+            TINY,
+            num_episodes=3,
+            num_seeds=1,
+            progress=False,
+        )
+
+
+def test_kinds_are_registered_once():
+    bandit = feedback.FEEDBACKS["bandit"]
+    with pytest.raises(ValueError, match="feedback 'bandit' is registered already"):
+        feedback.register_feedback(bandit)
+    with pytest.raises(ValueError, match="sums: 'all'; accepted: None, rewards, coins"):
+        feedback.register_feedback(bandit._replace(name="other", sums="all"))

@@ -26,13 +26,15 @@ def show_instance(command: Show) -> None:
     with waiting("planning", elsewhere=False):
         parameters = read_parameters(command.parameters)
         mdp, used = small_instance(command.instance, parameters, command.seed)
-        value, policy = jb.optimal(mdp)
+        value, policy = jb.optimal(jb.mdp.plain(mdp))
     words = jb.labels_of(mdp)
     print(f"{command.instance}({', '.join(f'{name}={shown}' for name, shown in used.items())})")
     print(f"  {mdp!r}: {mdp.horizon} stages, levels 1 to {mdp.width}, {mdp.num_actions} actions")
-    scaled = words.scale != 1.0 or words.unit
-    worth = f" ({words.money(float(value))}; a reward of 1 is {words.money(1.0)})" if scaled else ""
-    print(f"  optimal value {float(value):.4g}{worth}, from level {int(mdp.start)}")
+    worth = words.with_unit(words.total(float(value)))
+    note = f" ({worth}; a reward of 1 is {words.money(1.0)})" if words.in_units else ""
+    print(
+        f"  optimal value {float(value):.4g}{note}, from {words.level} {words.state(int(mdp.start))}"
+    )
     print(f"\n{policy_table(mdp, np.asarray(policy))}")
     played: Any = policy
     whose = "the optimal policy"
@@ -120,5 +122,5 @@ def policy_table(mdp: Any, policy: Any) -> str:
     lines.append(" " * 6 + "  ".join(f"{i + 1:>{width}}" for i in range(mdp.horizon)))
     for level in range(mdp.width, 0, -1):
         row = [cells.get((i, level), ".") for i in range(mdp.horizon)]
-        lines.append(f"  {level:<4}" + "  ".join(f"{text:>{width}}" for text in row))
+        lines.append(f"  {words.state(level):<4}" + "  ".join(f"{text:>{width}}" for text in row))
     return "\n".join(lines)

@@ -73,7 +73,7 @@ def names(kind: str) -> list[str]:
     if kind == "feedback":
         from jaxbandit import feedback
 
-        return list(feedback.KINDS)
+        return list(feedback.kinds())
     if kind == "preset":
         found = {preset: None for each in names("learner") for preset in presets(each)}
         return list(found)
@@ -187,13 +187,7 @@ def _of_learner(name: str, constructor: Callable, needed: list[str]) -> list[str
 def _feedback(name: str) -> Entry:
     from jaxbandit import feedback
 
-    shown = {
-        "one-bit": feedback.OneBitFeedback,
-        "bandit": feedback.BanditFeedback,
-        "trajectory": feedback.TrajectoryFeedback,
-        "segments:m": feedback.SegmentsFeedback,
-        "semi-bandit": feedback.SemiBanditFeedback,
-    }[name]
+    shown = feedback.FEEDBACKS[name].fields
     first, *rest = paragraphs(shown)
     seen = [
         each

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxbandit.mdp import MDP, single
+from jaxbandit.mdp import MDP, plain, single
 from jaxbandit.mdp.labels import labels_of, short
 from jaxbandit.planning import action_probabilities, evaluate
 from jaxbandit.types import Array
@@ -79,7 +79,7 @@ def trace(mdp: MDP, policy: Array, key: Any) -> Episode:
         stage  capacity left  offered ...
     """
     single_key(key)
-    expected = float(evaluate(single(mdp), policy))  # checks the policy, too
+    expected = float(evaluate(plain(single(mdp)), policy))  # checks the policy, too
     choice = np.asarray(action_probabilities(policy, mdp.num_actions), np.float64)
     prob, reward, nexts = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
     with drawing():
@@ -96,9 +96,9 @@ def trace(mdp: MDP, policy: Array, key: Any) -> Episode:
     head, rows = _table(mdp, steps)
     words = labels_of(mdp)
     total = sum(step[3] for step in steps)
-    scaled = words.scale != 1.0 or words.unit
-    worth = f" (worth {words.money(total)})" if scaled else ""
-    mean = f"{short(expected)}{f' ({words.money(expected)})' if scaled else ''}"
+    worth = f" (worth {words.with_unit(words.total(total))})" if words.in_units else ""
+    mean = short(expected)
+    mean += f" ({words.with_unit(words.total(expected))})" if words.in_units else ""
     note = f"total reward {short(total)}{worth}; the policy's mean is {mean}"
     return Episode(
         levels=levels,
@@ -128,13 +128,15 @@ def draw(probabilities: np.ndarray, uniform: float) -> int:
 def _table(mdp: MDP, steps: list[Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     words = labels_of(mdp)
     offers = ("offered",) if words.offers else ()
-    scaled = ("worth",) if words.scale != 1.0 or words.unit else ()
+    scaled = ("worth",) if words.in_units else ()
     head = ("stage", words.level, *offers, "action", "reward", *scaled, "then")
     rows = []
     for i, (level, action, outcome, paid, then) in enumerate(steps):
         offered = (words.offers[i][outcome],) if words.offers else ()
-        money = (words.money(paid),) if scaled else ()
+        money = (words.with_unit(words.paid(i, paid, then) if level else 0.0),) if scaled else ()
         # nothing can be done at level 0, so no action is shown there
         done = words.action(i, action) if level else "-"
-        rows.append((str(i + 1), str(level), *offered, done, short(paid), *money, str(then)))
+        rows.append(
+            (str(i + 1), words.state(level), *offered, done, short(paid), *money, words.state(then))
+        )
     return head, tuple(rows)

@@ -24,6 +24,3 @@ class Kernel(NamedTuple):
     """leave(inner, constants) -> state, after the last episode of a call."""
     fits: Callable[[int, int, int], bool] = lambda horizon, width, num_actions: True
     """fits(H, k, A): whether the kernel is used at these sizes."""
-    due: Callable[[int], int] | None = None
-    """due(episodes) -> after how many episodes, more than these, a call must end at the latest: there ``enter`` does what
-    would be a branch in ``act``. Python numbers, on the host. None: calls end where they please."""

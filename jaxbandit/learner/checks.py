@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.checks import printable
-from jaxbandit.feedback import check_kind
+from jaxbandit.feedback import FEEDBACKS, check_kind, feedback_kind
 from jaxbandit.learner.fitting import named
 from jaxbandit.learner.forms import BlockForm, Learner
 from jaxbandit.xla.compat import x64
@@ -34,8 +34,6 @@ PHASED = {"phase_end": 1, "active_actions": 3}
 """Reports that results know, with their number of axes: [phase] and [phase, stage, level]."""
 TAKEN = (*RESERVED, *PHASED)
 """Names that no parameter has: it becomes a coordinate where it varies."""
-OF_SUMS = ("bandit", "one-bit")
-"""Kinds of feedback whose sums over episodes are all that a block form is told."""
 
 
 def check_contract(learner: Learner) -> Learner:
@@ -92,8 +90,9 @@ def check_contract(learner: Learner) -> Learner:
         if not isinstance(learner.blocks, BlockForm):
             refuse("blocks", learner.blocks, "a BlockForm, or None")
         _check_functions(learner.blocks, ("init", "next_block", "absorb"), refuse)
-        if learner.feedback not in OF_SUMS:
-            only = f"{' or '.join(OF_SUMS)} in block form, which hears sums alone"
+        if feedback_kind(learner.feedback).sums is None:
+            known = [kind.name for kind in FEEDBACKS.values() if kind.sums is not None]
+            only = f"{' or '.join(known)} in block form, which is given sums alone"
             refuse("feedback", learner.feedback, only)
         if learner.replaced:
             what = f"of other functions than its {' and '.join(learner.replaced)}"

@@ -1,11 +1,13 @@
 """The model: an MDP is a table of joint outcomes, [H, k+1, A, M], with names and units kept beside it.
 
-`model` holds `MDP` and what can be read off it, `checks` refuses tables that are none, `labels` says
-what actions and rewards are called.
-From outside: the names below, and `labels` for rooms that print. May import: `checks` and `types`.
+`model` holds `MDP` and what can be read off it, `checks` validates tables, `labels` holds names and units, `arrays`
+converts P [S, A, S] and R [S, A] and gymnasium's tables, `gymnax` makes an MDP an environment with reset and step.
+From outside: the names below, and `labels` for packages that print. May import: `checks` and `types`.
 """
 
-from jaxbandit.mdp.labels import label, labels_of
+from jaxbandit.mdp.arrays import from_arrays, from_gymnasium, to_arrays
+from jaxbandit.mdp.gymnax import to_gymnax
+from jaxbandit.mdp.labels import label, labels_of, plain
 from jaxbandit.mdp.model import (
     MDP,
     canonical,
@@ -21,11 +23,16 @@ __all__ = [
     "MDP",
     "canonical",
     "checked",
+    "from_arrays",
+    "from_gymnasium",
     "label",
     "labels_of",
     "largest_total",
     "mean_reward",
+    "plain",
     "single",
+    "to_arrays",
+    "to_gymnax",
     "transition_kernel",
     "validate",
 ]

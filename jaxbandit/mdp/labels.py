@@ -32,6 +32,10 @@ class Labels(NamedTuple):
         actions: [H][A], a name for every action of every stage; empty if they have none.
         offers: [H][M], what outcome m of a stage is (the value offered); empty if unknown.
         level: what a level counts, such as "capacity left".
+        offsets: [H], what is added at every stage to a reward in the unit. Only MDPs made from arrays in units of
+            their own (`jaxbandit.from_arrays`) have them, zeros or not; for these, planning answers in the unit.
+        states: [k], the names of the states, which are the levels 1..k; empty if they have none.
+        arrays: the form of the arrays that the MDP was made from, for `jaxbandit.to_arrays`.
     """
 
     unit: str = ""
@@ -39,6 +43,43 @@ class Labels(NamedTuple):
     actions: Words = ()
     offers: Words = ()
     level: str = "level"
+    offsets: tuple[float, ...] = ()
+    states: tuple[str, ...] = ()
+    arrays: Any = None
+
+    @property
+    def in_units(self) -> bool:
+        """Whether a reward in the unit is anything but the number itself."""
+        return self.scale != 1.0 or bool(self.unit) or any(self.offsets)
+
+    def total(self, value: float) -> float:
+        """The total reward of an episode, in the unit.
+
+        Example:
+            >>> Labels(scale=10.0, offsets=(-1.0, -1.0)).total(0.5)
+            3.0
+        """
+        return value * self.scale + sum(self.offsets)
+
+    def paid(self, stage: int, reward: float, next_level: int) -> float:
+        """A reward of a stage (from 0) in the unit. An outcome that ends the episode also pays the offsets of the
+        stages left (`jaxbandit.from_arrays`), which are taken off again.
+
+        Example:
+            >>> Labels(scale=4.0, offsets=(-1.0, -1.0)).paid(0, 0.5, next_level=0)
+            0.0
+        """
+        after = self.offsets[stage : stage + 1] if next_level else self.offsets[stage:]
+        return reward * self.scale + sum(after)
+
+    def state(self, level: int) -> str:
+        """The name of a level: its state, or its number.
+
+        Example:
+            >>> Labels(states=("left", "right")).state(2), Labels().state(2), Labels().state(0)
+            ('right', '2', '0')
+        """
+        return self.states[level - 1] if self.states and level else str(level)
 
     def action(self, stage: int, action: int) -> str:
         """The name of an action of a stage (from 0).
@@ -50,13 +91,22 @@ class Labels(NamedTuple):
         return self.actions[stage][action] if self.actions else f"action {action}"
 
     def money(self, reward: float) -> str:
-        """A reward in the unit.
+        """A reward in the unit, without the offsets.
 
         Example:
             >>> Labels("$", 500.0).money(0.5)
             '$250'
         """
-        text = short(reward * self.scale)
+        return self.with_unit(reward * self.scale)
+
+    def with_unit(self, amount: float) -> str:
+        """An amount of the unit as text.
+
+        Example:
+            >>> Labels("$").with_unit(250.0), Labels("miles").with_unit(-1.5)
+            ('$250', '-1.5 miles')
+        """
+        text = short(amount)
         return (
             f"{self.unit}{text}" if self.unit in ("$", "€", "£") else f"{text} {self.unit}".strip()
         )
@@ -96,13 +146,15 @@ def label(
     """
     old = labels_of(single(mdp))
     horizon, num_actions, num_outcomes = mdp.prob.shape[-4], mdp.num_actions, mdp.num_outcomes
-    words = Labels(
+    worth = old.scale if scale is None else number("scale", scale, low=0, above=True)
+    words = old._replace(
         unit=old.unit if unit is None else _word("unit", unit),
-        scale=old.scale if scale is None else number("scale", scale, low=0, above=True),
+        scale=worth,
+        offsets=tuple(x * worth / old.scale for x in old.offsets),
         actions=old.actions
         if actions is None
-        else _words("actions", actions, horizon, num_actions),
-        offers=old.offers if offers is None else _words("offers", offers, horizon, num_outcomes),
+        else names_of("actions", actions, horizon, num_actions),
+        offers=old.offers if offers is None else names_of("offers", offers, horizon, num_outcomes),
         level=old.level if level is None else _word("level", level),
     )
     prob = mdp.prob
@@ -122,6 +174,22 @@ def carry(old: MDP, new: MDP) -> MDP:
     """``new``, the same MDP in other arrays, with the labels of ``old``."""
     words = labels_of(old)
     return new if words == Labels() else remember(new, words)
+
+
+def plain(mdp: MDP) -> MDP:
+    """The MDP without labels: planning answers in its own reward, of which a run collects at most 1.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.from_arrays([[[1.0]]], [-5.0], horizon=2)
+        >>> float(jb.optimal(mdp)[0]), float(jb.optimal(jb.mdp.plain(mdp))[0])
+        (-10.0, 0.0)
+    """
+    prob = mdp.prob
+    found = _KNOWN.get(id(prob))
+    if found is None or found[0]() is not prob:
+        return mdp
+    return mdp._replace(prob=prob.view() if isinstance(prob, np.ndarray) else jnp.array(prob))
 
 
 def labels_of(mdp: MDP) -> Labels:
@@ -184,7 +252,13 @@ def _word(name: str, given: Any) -> str:
     return "" if isinstance(text, str) and not text else printable(name, text)
 
 
-def _words(name: str, given: Sequence[Any], horizon: int, size: int) -> Words:
+def names_of(name: str, given: Sequence[Any], horizon: int, size: int) -> Words:
+    """Names [H][size], from [size] for all stages or [H][size].
+
+    Example:
+        >>> names_of("actions", ["no", "yes"], horizon=2, size=2)
+        (('no', 'yes'), ('no', 'yes'))
+    """
     if (
         isinstance(given, str)
         or not isinstance(given, Sequence | np.ndarray)

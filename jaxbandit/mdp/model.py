@@ -12,7 +12,8 @@ a, m]`` of stage i + 1. All arrays are leaves, so instances of one shape stack
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,10 @@ ACCEPTED = "an MDP (jb.make_instance)"
 
 class MDP(NamedTuple):
     """An episodic MDP of horizon H, width k, A actions and at most M outcomes per (state, action).
+
+    A state is a level 1..k: state s of a model with ``num_states`` = k states is level s + 1. Level 0 is no state but the
+    end of an episode: it is absorbing, pays nothing and is not counted.
+    From transitions P [S, A, S] and rewards R [S, A]: ``jaxbandit.from_arrays(P, R, horizon)``.
 
     Fields (instances of one shape can be stacked on a leading axis):
         prob: float [H, k+1, A, M], probability of each outcome.
@@ -68,6 +73,11 @@ class MDP(NamedTuple):
         return self.prob.shape[-3] - 1
 
     @property
+    def num_states(self) -> int:
+        """S = k, the number of states: state s is level s + 1, level 0 is the end of an episode."""
+        return self.width
+
+    @property
     def num_actions(self) -> int:
         """A, the number of actions."""
         return self.prob.shape[-2]
@@ -106,6 +116,23 @@ class MDP(NamedTuple):
         return (
             f"{head}<p>stage 1, level {level} (the start)</p><table>{names}{''.join(rows)}</table>"
         )
+
+
+_new_tuple = MDP.__new__
+
+
+@functools.wraps(_new_tuple)
+def _new_mdp(cls: type[MDP], *arrays: Any, **named: Any) -> MDP:
+    missing = [name for name in MDP._fields[len(arrays) :] if name not in named]
+    if missing and len(arrays) + len(named) < len(MDP._fields):
+        raise TypeError(
+            f"MDP: {', '.join(missing)} missing; accepted: {', '.join(MDP._fields)}, tables of outcomes [H, k+1, A, M]; "
+            "from transitions P [S, A, S] and rewards R [S, A] use jb.from_arrays(P, R, horizon)"
+        )
+    return _new_tuple(cls, *arrays, **named)
+
+
+MDP.__new__ = _new_mdp  # type: ignore
 
 
 def transition_kernel(mdp: MDP) -> jax.Array:

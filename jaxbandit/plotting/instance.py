@@ -46,8 +46,8 @@ def plot_instance(mdp: MDP, *, title: str | None = None, ax: Sequence[Axes] | No
     top = max(1.0, mdp.num_actions - 1.0)
     hidden = np.where(reached, action, np.nan)
     draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, action_words(words, action))
-    largest = max(float(value.max()), 1e-9)
-    draw_cells(axes[1], np.where(reached, value, np.nan), 0.0, largest, "{:.2f}", ~reached)
+    low, high = min(float(value.min()), 0.0), max(float(value.max()), 1e-9)
+    draw_cells(axes[1], np.where(reached, value, np.nan), low, high, "{:.2f}", ~reached)
     shared = f": {' '.join(words.action(0, 0).split(' ')[:-1])} ..." if words.actions else ""
     for a, name in zip(axes, (f"optimal action{shared}", "optimal value"), strict=True):
         a.set_title(literal(name), loc="left", fontsize=TICK_SIZE, pad=3)

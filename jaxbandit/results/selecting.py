@@ -156,8 +156,9 @@ def instance_of(ds: xarray.Dataset, instance: str | None = None) -> MDP:
 def in_units(ds: xarray.Dataset) -> xarray.Dataset:
     """The result with regret, gaps and values in the unit of its instances ("$"), for figures.
 
-    A reward of 1 is ``reward_scale`` units (`label`, and the constructors, say how many); the
-    instances of one result must share their unit.
+    A reward of 1 is ``reward_scale`` units (`label`, and the constructors, say how many), and a value has the sum of
+    ``reward_offset`` added, if the MDP came from arrays in another unit (`from_arrays`). The instances of one result must
+    share their unit.
 
     Example:
         >>> import jaxbandit as jb
@@ -180,10 +181,16 @@ def in_units(ds: xarray.Dataset) -> xarray.Dataset:
     for name in ("regret", "final_gap", "optimal_value"):
         if name in ds:
             text = ds[name].attrs.get("long_name", name)
-            scaled = (ds[name] * ds["reward_scale"]).transpose(*ds[name].dims)
+            scaled = ds[name] * ds["reward_scale"]
+            if name == "optimal_value" and "reward_offset" in ds:
+                scaled = scaled + ds["reward_offset"].sum("stage")
+            scaled = scaled.transpose(*ds[name].dims)
             changed[name] = scaled.assign_attrs(long_name=text, units=units[0] or "own units")
-    ones = ds["reward_scale"] * 0 + 1
-    return ds.assign(changed).assign(reward_scale=ones.assign_attrs(ds["reward_scale"].attrs))
+    changed["reward_scale"] = (ds["reward_scale"] * 0 + 1).assign_attrs(ds["reward_scale"].attrs)
+    if "reward_offset" in ds:
+        nothing = ds["reward_offset"] * 0
+        changed["reward_offset"] = nothing.assign_attrs(ds["reward_offset"].attrs)
+    return ds.assign(changed)
 
 
 def _with_names(mdp: MDP, chosen: Any) -> MDP:
@@ -194,6 +201,11 @@ def _with_names(mdp: MDP, chosen: Any) -> MDP:
     actions = tuple(map(tuple, rows)) if any(map(any, rows)) else ()
     unit, scale = str(chosen["reward_unit"].item()), float(chosen["reward_scale"])
     words = Labels(unit, scale, actions, level=str(chosen["level_name"].item()))
+    if "reward_offset" in chosen:
+        offsets = chosen["reward_offset"].values[: mdp.horizon]
+        words = words._replace(
+            offsets=tuple(offsets.tolist()) if np.isfinite(offsets).all() else ()
+        )
     return mdp if words == Labels() else remember(mdp, words)
 
 

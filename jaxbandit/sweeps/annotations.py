@@ -4,6 +4,7 @@ instances that it is about.
     mdp_prob, mdp_reward, mdp_next_level  [instance, stage, level, action, outcome]
     mdp_rank        [instance, stage, level, action], nan without an order;  mdp_start [instance]
     action_name     [instance, stage, action];  reward_unit, reward_scale, level_name [instance]
+    reward_offset   [instance, stage]: added to rewards in the unit; nan if the instance has none
 
 Instances of different sizes are padded: with nan, and names with "". `jaxbandit.instance_of` turns
 them back into an MDP.
@@ -42,6 +43,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "action_name": ("name of the action", "1"),
     "reward_unit": ("unit of rewards", "1"),
     "reward_scale": ("what a reward of 1 is in that unit", "1"),
+    "reward_offset": ("what is added to a reward in that unit", "1"),
     "level_name": ("what a level counts", "1"),
     "learner": ("learner", "1"),
     "instance": ("instance", "1"),
@@ -109,9 +111,13 @@ def _names(words: list[Labels], sizes: tuple[int, ...]) -> dict[str, Any]:
     for row, each in enumerate(words):
         for i, actions in enumerate(each.actions):
             names[row, i, : len(actions)] = actions
+    offsets = np.full((len(words), sizes[0]), np.nan)
+    for row, each in enumerate(words):
+        offsets[row, : len(each.offsets)] = each.offsets
     return {
         "action_name": (("instance", "stage", "action"), names.astype(str)),
         "reward_unit": (("instance",), np.array([each.unit for each in words], str)),
         "reward_scale": (("instance",), np.array([each.scale for each in words])),
+        "reward_offset": (("instance", "stage"), offsets),
         "level_name": (("instance",), np.array([each.level for each in words], str)),
     }

@@ -10,11 +10,12 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.feedback import Trajectory, num_segments, segment_bounds
+from jaxbandit.feedback import Trajectory, observe, segment_bounds
 from jaxbandit.mdp import MDP
+from jaxbandit.testing.trees import differing
 
 WORD = np.uint32(2**31)
-"""The random word of the coin of one-bit feedback: it shows 1 if the total exceeds one half."""
+"""The random bits of feedback that draws: the coin of "one-bit" shows 1 if the total exceeds one half."""
 
 
 def play_episode(mdp: MDP, policy: np.ndarray, random: np.random.Generator) -> Trajectory:
@@ -49,8 +50,10 @@ def play_episode(mdp: MDP, policy: np.ndarray, random: np.random.Generator) -> T
 
 
 def twin_episode(kind: str, episode: Trajectory, mdp: MDP) -> Trajectory:
-    """An episode that shows the same under this feedback and differs in the rest (semi-bandit shows
-    all there is).
+    """An episode that shows the same under this feedback and differs in the rest, as far as there is any.
+
+    Every change of a field that the feedback does not notice is made; of the ways to move rewards
+    between stages, the first.
 
     Example:
         >>> import jaxbandit as jb
@@ -59,56 +62,48 @@ def twin_episode(kind: str, episode: Trajectory, mdp: MDP) -> Trajectory:
         >>> twin_episode("bandit", episode, mdp).actions.tolist()
         [1, 1]
     """
-    if kind == "semi-bandit":
-        return episode
-    rewards = jnp.zeros_like(episode.rewards)
-    for first, end in segment_bounds(mdp.horizon, num_segments(kind) or 1):
-        rewards = rewards.at[first].set(jnp.sum(episode.rewards[first:end]))
-    if kind == "one-bit":  # another total for which the word gives the same bit
-        rewards = jnp.where(rewards > 0.5, 1, 0).astype(rewards.dtype)
-    moved = episode._replace(rewards=rewards, next_levels=mdp.width - episode.next_levels)
-    if kind not in ("bandit", "one-bit"):
-        return moved
-    return moved._replace(
-        levels=mdp.width - episode.levels, actions=mdp.num_actions - 1 - episode.actions
-    )
+    rewards = episode.rewards
+    moved = [jnp.zeros_like(rewards).at[0].set(jnp.round(jnp.sum(rewards)))]
+    for count in range(1, mdp.horizon):
+        collected = jnp.zeros_like(rewards)
+        for first, end in segment_bounds(mdp.horizon, count):
+            collected = collected.at[first].set(jnp.sum(rewards[first:end]))
+        moved.append(collected)
+    changes = {
+        "levels": [mdp.width - episode.levels],
+        "actions": [mdp.num_actions - 1 - episode.actions],
+        "next_levels": [mdp.width - episode.next_levels],
+        "rewards": moved,
+    }
+    shown, twin = observe(kind, episode, WORD), episode
+    for field, values in changes.items():
+        for value in values:
+            tried = twin._replace(**{field: value})
+            if differing(observe(kind, tried, WORD), shown) is None:
+                twin = tried
+                break
+    return twin
 
 
-def twin_mdps(kind: str, mdp: MDP) -> list[MDP]:
-    """Two MDPs of that shape whose episodes show the same under this feedback, whatever is played.
+def twin_mdps(mdp: MDP) -> list[MDP]:
+    """Two MDPs of that shape whose episodes are the same whatever is played, so that no feedback tells them apart.
 
-    One bit and bandit: the first outcome of stage 1 pays nothing and all others pay 1; in the second MDP it
-    leads to level 0 instead, and what is left at the last stage pays 1. Trajectory: 1 is paid at
-    the first stage, or at the last; segments: the same within each. Semi-bandit: all outcomes are alike, and likely in different
-    ways; levels never visited pay, or do not.
+    All outcomes are alike, and likely in different ways; levels never visited pay, or do not.
 
     Example:
         >>> import jaxbandit as jb
         >>> mdp = jb.make_instance("hard-general", theta=[1, 0], num_actions=2, gap=0.25)
-        >>> [jb.mdp.largest_total(jb.validate(one)) for one in twin_mdps("trajectory", mdp)]
+        >>> [jb.mdp.largest_total(jb.validate(one)) for one in twin_mdps(mdp)]
         [1.0, 1.0]
     """
     shape, real = np.shape(mdp.prob), np.asarray(mdp.prob).dtype
-    horizon, levels, _, outcomes = shape
+    _, levels, _, outcomes = shape
     stay = np.broadcast_to(np.arange(levels, dtype=np.int32)[None, :, None, None], shape)
-    even = np.full(shape, 1 / outcomes, real)
     first, second = np.zeros(shape, real), np.zeros(shape, real)
-    one = mdp._replace(prob=even, reward=first, next_level=stay)
-    two = one._replace(reward=second)
-    if kind in ("one-bit", "bandit") and horizon > 1:
-        lucky = (np.arange(outcomes) > 0) | (outcomes == 1)
-        first[0, 1:] = lucky
-        second[-1, 1:] = 1
-        moves = stay.copy()
-        moves[0] = np.where(lucky, stay[0], 0)
-        return [one, two._replace(next_level=moves)]
-    if kind == "semi-bandit":
-        first[0, 1:], second[0, int(mdp.start)] = 1, 1
-        return [one, two._replace(prob=np.broadcast_to(np.eye(1, outcomes, dtype=real), shape))]
-    bounds = segment_bounds(horizon, num_segments(kind) or 1)
-    for start, end in bounds:
-        first[start, 1:] = second[end - 1, 1:] = 1 / len(bounds)
-    return [one, two]
+    first[0, 1:], second[0, int(mdp.start)] = 1, 1
+    one = mdp._replace(prob=np.full(shape, 1 / outcomes, real), reward=first, next_level=stay)
+    sure = np.broadcast_to(np.eye(1, outcomes, dtype=real), shape)
+    return [one, one._replace(prob=sure, reward=second)]
 
 
 def _normalised(row: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ def check_engine(
     # The block engine passes sums alone and compiles for the outcomes that differ, so it gets an
     # MDP of the same outcomes.
     traced = len(traces)
-    new = twin_mdps(learner.feedback, mdp) if engine == "episodes" else [_reweighted(mdp)] * 2
+    new = twin_mdps(mdp) if engine == "episodes" else [_reweighted(mdp)] * 2
     paired = jnp.stack([jax.random.split(jax.random.key(seed + 1), num_seeds)] * 2)
     _, state = run_lanes(engine, pair[1:] * 2, new, paired, num_episodes, points)
     traced = len(traces) - traced

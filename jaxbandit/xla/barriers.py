@@ -99,42 +99,36 @@ def _used(function: Callable, leaves: list[Any]) -> list[bool]:
 
 
 def rarely(function: Function) -> Callable[..., Any]:
-    """``rarely(function)(when, state, *more)`` is function(state, *more) where ``when`` is true, and state otherwise.
+    """``rarely(function)(when, value, *more)`` is function(value, *more) where ``when`` is true, and value otherwise.
 
     As ``jax.lax.cond``; but under ``vmap``, where that computes both sides for every lane, it is a branch still: the
-    function is computed only if some lane wants it. (Where the platform has no branches it always is.)
+    function is computed only if some lane wants it.
 
     Example:
         >>> import jax, jax.numpy as jnp
         >>> wrap = rarely(lambda count, limit: count - limit)
-        >>> count = jnp.arange(4)
-        >>> jax.vmap(lambda count: wrap(count >= 3, count, 3))(count).tolist()
+        >>> jax.vmap(lambda count: wrap(count >= 3, count, 3))(jnp.arange(4)).tolist()
         [0, 1, 2, 0]
     """
 
     @jax.custom_batching.custom_vmap
-    def call(when, state, *more):
-        return jax.lax.cond(when, function, lambda state, *_: state, state, *more)
+    def call(when, value, *more):
+        return jax.lax.cond(when, function, lambda value, *_: value, value, *more)
 
     @call.def_vmap
     def lanes(size, batched, *arguments):
-        spread = [
-            jax.tree.map(
-                lambda x, own: x if own else jnp.broadcast_to(x, (size, *jnp.shape(x))), *pair
-            )
-            for pair in zip(arguments, batched, strict=True)
-        ]
-        when, state = spread[:2]
+        spread = jax.tree.map(
+            lambda x, own: x if own else jnp.broadcast_to(x, (size, *jnp.shape(x))),
+            arguments,
+            tuple(batched),
+        )
+        when, value = spread[:2]
 
-        def one(when, state, *more):
-            return jax.tree.map(
-                lambda new, old: jnp.where(when, new, old), function(state, *more), state
-            )
+        def one(when, value, *more):
+            new = function(value, *more)
+            return jax.tree.map(lambda new, old: jnp.where(when, new, old), new, value)
 
-        def some():
-            return jax.vmap(one)(*spread)
-
-        found = jax.lax.cond(jnp.any(when), some, lambda: state) if active().branches else some()
-        return found, jax.tree.map(lambda _: True, found)
+        found = jax.lax.cond(jnp.any(when), jax.vmap(one), lambda when, value, *_: value, *spread)
+        return found, jax.tree.map(lambda _: True, value)
 
     return call

@@ -54,7 +54,7 @@ def test_what_cannot_be_meant_is_refused(change, message):
 
 @pytest.mark.parametrize("feedback", ["segments:2", "trajectory", "semi-bandit"])
 def test_a_block_form_hears_sums_alone(feedback):
-    with pytest.raises(ValueError, match="accepted: bandit or one-bit in block form"):
+    with pytest.raises(ValueError, match="accepted: one-bit or bandit in block form"):
         check_contract(jb.make_learner("expref")._replace(feedback=feedback))
 
 

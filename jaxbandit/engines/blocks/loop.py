@@ -21,6 +21,7 @@ from jaxbandit.engines.blocks.bits import push_bits
 from jaxbandit.engines.blocks.checks import sound
 from jaxbandit.engines.blocks.counts import push_arms
 from jaxbandit.engines.blocks.outcomes import Outcomes
+from jaxbandit.feedback import feedback_kind
 from jaxbandit.learner import Blocks
 from jaxbandit.learner.fitting import in_32_bits
 from jaxbandit.types import Array
@@ -196,7 +197,7 @@ def advance(
         # By the number of the block, so that a cut into calls changes no number.
         lane_keys = fold_in(keys, p.block)
         chex.assert_equal_shape([*played, pushed])
-        if feedback == "one-bit":
+        if feedback_kind(feedback).sums == "coins":
             totals = push_bits(world.optimum[:, None] - played.regret, pushed, lane_keys)
         else:
             totals = push_arms(world.outcomes, blocks, pushed, lane_keys)

@@ -26,7 +26,7 @@ from jaxbandit.engines.episodes.policies import PolicyForm
 from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regrets
 from jaxbandit.engines.episodes.simulation import Sizes, simulate
 from jaxbandit.engines.episodes.world import EpisodeWorld
-from jaxbandit.feedback import observe
+from jaxbandit.feedback import feedback_kind, observe
 from jaxbandit.kernels import Kernel, find_kernel
 from jaxbandit.learner import Learner
 from jaxbandit.learner.fitting import in_32_bits
@@ -124,7 +124,7 @@ def run_chunk(
     private = learner_keys(lanes.keys)
     inner = kernel.enter(state, episode_keys(private, first), constants)
     form = PolicyForm(learner.name, sizes, jax.eval_shape(kernel.act, inner, private, constants))
-    drawn = (sizes.horizon, form.randomised, learner.feedback == "one-bit")
+    drawn = (sizes.horizon, form.randomised, feedback_kind(learner.feedback).random_bits)
 
     @together
     def environment(world, policy, bits):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NoReturn
 
@@ -19,7 +18,6 @@ from jaxbandit.engines.measuring import blank
 from jaxbandit.engines.padding import cut_policies
 from jaxbandit.engines.runner import Carry, Runner, TileArrays, one_hot_actions
 from jaxbandit.errors import LearnerError
-from jaxbandit.kernels import find_kernel
 from jaxbandit.xla.compat import x64
 
 MOST_EPISODES = 2**31 - 1
@@ -118,16 +116,8 @@ class EpisodeRunner(Runner):
             if self.metrics:  # a call ends where the state is looked at
                 due = self.points[np.searchsorted(self.points, done, side="right")]
                 count = min(count, int(due) - done)
-            if self._due is not None:
-                count = min(count, self._due(done) - done)
             carry = self._call(tile, carry, count)
         return carry
-
-    @property
-    def _due(self) -> Callable[[int], int] | None:
-        """Where a call must end at the latest, if the learner says so on this platform."""
-        kernel = find_kernel(self.rules, self.sizes, self.platform.name)
-        return None if kernel is None else kernel.due
 
     def _call(self, tile: TileArrays, carry: Carry, count: int) -> Carry:
         done = int(carry["episode"])
@@ -141,8 +131,6 @@ class EpisodeRunner(Runner):
         curve[:, due] = sums.T
         metrics = dict(carry["metrics"])
         if self.metrics and due.size and self.points[due[-1]] == done + count:
-            if self._due is not None:  # the next policy may be one that the next call finds
-                state, _, policy, _ = self._play(tile, state, done + count, 0)
             for name, value in self._measure(tile, state, policy).items():
                 metrics[name] = metrics[name].copy()
                 metrics[name][:, due[-1]] = value

@@ -1,0 +1,517 @@
+"""MDPs from and to arrays P [S, A, S] and R [S, A], and from gymnasium's tables of transitions.
+
+State s is level s + 1; a transition into a terminal state leads to level 0, the end of an episode. Rewards may be any
+finite numbers, but those of an `MDP` are at least 0 and at most 1 in total. So the reward r of stage i becomes
+
+    (r - low_i) / scale,    low_i = min(0, the smallest reward of stage i),
+
+where scale is 1 if no run collects more than that, and otherwise the largest total of a run. All runs have H stages, so
+this shifts all values by the same number, sum_i low_i, and optimal policies stay optimal. A run that ends early misses
+the shift of the stages left; therefore the outcome that ends it pays -sum_{j>i} low_j / scale at once. The map is kept in
+the labels (`Labels.scale`, `Labels.offsets`): planning and `jaxbandit.in_units` give the numbers that went in.
+
+A random start takes one stage more: in the first one every action moves by the start distribution and pays nothing. The
+horizon of the MDP is then H + 1, values and regret are those of the H stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jaxbandit.checks import choice, real_array, whole
+from jaxbandit.mdp.labels import Labels, labels_of, names_of, remember
+from jaxbandit.mdp.model import MDP, single
+
+TOLERANCE = 1e-5
+"""How far from 1 the probabilities of a row may sum; float32 sums of many terms are this good."""
+MOST_ENTRIES = 2**28
+"""Of a table of outcomes: about 2 GB in float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """The form of the arrays that an MDP was made from."""
+
+    staged: bool = True
+    """Whether P had a leading axis of stages."""
+    reward: str = ""
+    """The axes of R: "S", "SA" or "SAS", after an H if it had stages."""
+    terminal: tuple[int, ...] = ()
+    drawn: bool = False
+    """Whether the first stage draws the start."""
+    following: np.ndarray | None = None
+    """int [1 or H, S, A, M]: the state that an outcome leads to, also where it ends the episode; None if such a state
+    does not always end it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Tables of outcomes [1 or H, S, A, M] of a model with S states, in the unit of the user."""
+
+    prob: np.ndarray
+    reward: np.ndarray
+    following: np.ndarray
+    """int: the next state."""
+    ends: np.ndarray
+    """bool: whether the episode ends."""
+
+
+def from_arrays(
+    P: Any,
+    R: Any,
+    horizon: int,
+    start: Any = 0,
+    terminal: int | Iterable[int] = (),
+    reward: str | tuple[Any, Any] = "mean",
+    states: Sequence[Any] | None = None,
+    actions: Sequence[Any] | None = None,
+) -> MDP:
+    """The MDP with transitions P and rewards R, played for ``horizon`` stages.
+
+    Args:
+        P: [S, A, S], P[s, a, s'] is the probability of moving from s to s' under a; or [H, S, A, S].
+        R: [S], [S, A] or [S, A, S], or one of them with a leading H (if both fit, without): what is paid in a stage that
+            is spent in s. Any finite numbers.
+        horizon: H, the number of stages.
+        start: the first state, or the probabilities of the first state, [S]; then the MDP has one stage more, which
+            draws it and pays nothing.
+        terminal: states that end the episode when they are entered; nothing is paid there.
+        reward: "mean" pays R itself; "bernoulli" pays 1 with probability R, else 0; (values [M], probabilities
+            [S, A, M] or [H, S, A, M]) pays values[m] with these probabilities, whatever the next state is (R is then
+            None, or their means).
+        states: names of the states, [S].
+        actions: names of the actions, [A] or [H][A].
+
+    Rewards that are negative or add up to more than 1 are mapped (see the module): `optimal`, `evaluate` and the other
+    functions of `jaxbandit.planning` still answer in the numbers that went in, and `jaxbandit.in_units` turns the
+    results of a sweep into them.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> P = [[[0.9, 0.1], [0.5, 0.5]], [[0.0, 1.0], [1.0, 0.0]]]      # P[s][a][s']
+        >>> mdp = jb.from_arrays(P, [[0, -1], [5, 8]], horizon=10)
+        >>> mdp, mdp.num_states
+        (MDP(H=10, k=2, A=2, general), 2)
+        >>> value, policy = jb.optimal(mdp)
+        >>> f"{value:.4f}", policy[0, 1:].tolist()                       # level s + 1 is state s
+        ('41.0078', [1, 0])
+    """
+    horizon = whole("horizon", horizon)
+    P, staged = _transitions(P, horizon)
+    S, A = P.shape[1:3]
+    ending = _terminal(terminal, S)
+    _check_rows(P, ending, staged)
+    law = None if isinstance(reward, str) else _law(reward, S, A, horizon)
+    if law is None:
+        choice("reward", reward, ("mean", "bernoulli"))
+        R, axes = _rewards(R, S, A, horizon)
+    else:
+        R, axes = _means(R, law, S, A, horizon)
+    _check_terminal_rewards(R, axes, ending)
+    outcomes = _spread(P, R, ending)
+    if law is not None:
+        outcomes = _with_law(outcomes, *law)
+    elif reward == "bernoulli":
+        outcomes = _coins(outcomes, ending)
+    form = Form(staged, axes, ending, following=outcomes.following)
+    return _build(outcomes, form, horizon, _start(start, S, ending), states, actions)
+
+
+def to_arrays(mdp: MDP) -> tuple[np.ndarray, np.ndarray, Any]:
+    """(P, R, start) of an MDP, as `from_arrays` takes them: ``from_arrays(P, R, horizon, start)`` has the same values.
+
+    State s is level s + 1. P is [H, S, A, S] and R, the mean reward, [H, S, A], or [H, S, A, S] where it depends on the
+    next state. What `from_arrays` made comes back in the shapes and the unit that went in, terminal states as absorbing
+    ones that pay nothing. Where an MDP ends without a terminal state (at level 0), P has one state more, the last,
+    which is absorbing and pays nothing.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> P, R, start = jb.to_arrays(jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=4))
+        >>> P.shape, R.shape, start                        # capacity 1, capacity 2, and nothing left
+        ((3, 3, 4, 3), (3, 3, 4, 3), 1)
+        >>> P, R, start = jb.to_arrays(jb.from_arrays([[[0.5, 0.5]], [[0.0, 1.0]]], [-3.0, 7.0], horizon=5))
+        >>> P.shape, R.tolist(), start
+        ((2, 1, 2), [-3.0, 7.0], 0)
+    """
+    words = labels_of(single(mdp))
+    form = words.arrays or Form()
+    prob, paid, level = (np.asarray(x)[form.drawn :, 1:] for x in mdp[:3])
+    prob = prob.astype(np.float64)
+    prob = prob / prob.sum(-1, keepdims=True)
+    H, S, A, M = prob.shape
+    ends = level == 0
+    known = form.following is not None and bool(form.terminal)
+    following = np.where(ends, form.following if known else S, level - 1)  # type: ignore[arg-type]
+    if words.offsets:
+        lows = np.asarray(words.offsets[form.drawn :])[:, None, None, None]
+        paid = paid * words.scale + lows + np.where(ends, _left(lows), 0)
+    size = S + (0 if known else int((ends & (prob > 0)).any()))
+    P, R = np.zeros((H, size, A, size)), np.zeros((H, size, A, size))
+    place = np.ix_(range(H), range(S), range(A))
+    for m in range(M):
+        sure = prob[..., m] > 0
+        to = np.where(sure, following[..., m], 0)
+        P[(*place, to)] += np.where(sure, prob[..., m], 0)
+        R[(*place, to)] += np.where(sure, prob[..., m] * paid[..., m], 0)
+    R = np.divide(R, P, out=np.zeros_like(R), where=P > 0)
+    for state in (*form.terminal, *range(S, size)):
+        P[:, state], R[:, state] = 0, 0
+        P[:, state, :, state] = 1
+    return P if form.staged else P[0], _reduced(P, R, form.reward), _start_of(mdp, form)
+
+
+def from_gymnasium(env: Any, horizon: int) -> MDP:
+    """The MDP of a gymnasium environment with a table of transitions, played for ``horizon`` stages.
+
+    ``env.unwrapped.P[s][a]`` is a list of (probability, next state, reward, terminated), as in FrozenLake, CliffWalking
+    and Taxi. The first state is drawn from ``env.unwrapped.initial_state_distrib`` (state 0 if there is none). Nothing is
+    imported. The environment's own time limit does not count: ``horizon`` does.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> class Corridor:
+        ...     P = {0: {0: [(1.0, 0, -1, False)], 1: [(0.5, 0, -1, False), (0.5, 1, 10, True)]}, 1: {0: [(1.0, 1, 0, True)], 1: [(1.0, 1, 0, True)]}}
+        >>> mdp = jb.from_gymnasium(Corridor(), horizon=3)
+        >>> round(float(jb.optimal(mdp)[0]), 3)            # 4.5 (1 + 1/2 + 1/4)
+        7.875
+    """
+    horizon = whole("horizon", horizon)
+    inner = getattr(env, "unwrapped", env)
+    table = getattr(inner, "P", None)
+    accepted = "an environment with unwrapped.P[s][a] = [(probability, next state, reward, terminated), ...]"
+    if table is None or not hasattr(table, "__len__") or not hasattr(table, "__getitem__"):
+        seen = type(inner).__name__
+        raise ValueError(
+            f"env: {seen} has no table of transitions P; accepted: {accepted}, such as FrozenLake, CliffWalking or Taxi; "
+            "from arrays of your own use jb.from_arrays(P, R, horizon)"
+        )
+    S = len(table)
+    try:
+        A = len(table[0])
+        rows = [[_merged(table[s][a]) for a in range(A)] for s in range(S)]
+        short = [s for s in range(S) if len(table[s]) != A]
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(f"env: P cannot be read ({error!r}); accepted: {accepted}") from None
+    if short:
+        raise ValueError(
+            f"env: P[{short[0]}] has {len(table[short[0]])} actions, P[0] {A}; accepted: the same number in every state"
+        )
+    M = max(len(row) for each in rows for row in each)
+    prob, reward, following, ends = (np.zeros((1, S, A, M), t) for t in (float, float, int, bool))
+    for s in range(S):
+        for a in range(A):
+            for m, ((to, paid, end), p) in enumerate(rows[s][a].items()):
+                if not 0 <= to < S:
+                    raise ValueError(f"env: P[{s}][{a}] leads to state {to}; accepted: 0..{S - 1}")
+                prob[0, s, a, m], reward[0, s, a, m] = p, paid
+                following[0, s, a, m], ends[0, s, a, m] = to, end
+    name = "env: P"
+    _check_finite(name, reward, "reward")
+    _check_probabilities(name, prob, np.zeros(S, bool), staged=False)
+    over = set(following[ends & (prob > 0)].tolist())
+    entered = set(following[~ends & (prob > 0)].tolist())
+    first = _start(getattr(inner, "initial_state_distrib", 0), S, ())
+    apart = not over & entered and not any(first[s] for s in over)
+    terminal = tuple(sorted(over)) if apart else ()
+    form = Form(False, "SAS", terminal, following=following if apart else None)
+    return _build(Outcomes(prob, reward, following, ends), form, horizon, first, None, None)
+
+
+def _merged(row: Any) -> dict[tuple[int, float, bool], float]:
+    """(next state, reward, terminated) -> probability."""
+    found: dict[tuple[int, float, bool], float] = {}
+    for p, to, paid, end in row:
+        key = (int(to), float(paid), bool(end))
+        found[key] = found.get(key, 0.0) + float(p)
+    return found
+
+
+def _build(
+    outcomes: Outcomes,
+    form: Form,
+    horizon: int,
+    start: np.ndarray,
+    states: Sequence[Any] | None,
+    actions: Sequence[Any] | None,
+) -> MDP:
+    """The MDP of outcomes in the unit of the user, with its labels; ``start`` are probabilities [S]."""
+    S, A, M = outcomes.prob.shape[1:]
+    first = np.flatnonzero(start)
+    drawn = len(first) > 1
+    width = max(M, len(first)) if drawn else M
+    if (horizon + drawn) * (S + 1) * A * width > MOST_ENTRIES:
+        raise ValueError(
+            f"P: {horizon} stages, {S} states, {A} actions and {width} outcomes make a table too large for memory; "
+            f"accepted: at most {MOST_ENTRIES:,} entries"
+        )
+    shape = (horizon, S, A, M)
+    prob, paid, following, ends = (
+        np.broadcast_to(x, shape)
+        for x in (outcomes.prob, outcomes.reward, outcomes.following, outcomes.ends)
+    )
+    possible = prob > 0
+    possible[:, list(form.terminal)] = False
+    lows = np.minimum(np.where(possible, paid, 0).min(axis=(1, 2, 3)), 0)
+    paid = paid - lows[:, None, None, None]
+    paid = paid - np.where(ends, _left(lows)[:, None, None, None], 0)
+    paid = np.where(possible, paid, 0)
+    scale = _scale(paid, following, ends, possible, first)
+    table = (horizon + drawn, S + 1, A, width)
+    tables = [np.zeros(table, dtype) for dtype in (np.float64, np.float64, np.int32)]
+    tables[0][:, 0, :, 0] = 1
+    own = np.s_[int(drawn) :, 1:, :, :M]
+    tables[0][own], tables[1][own] = prob, paid / scale
+    tables[2][own] = np.where(ends | ~possible, 0, following + 1)
+    if drawn:
+        tables[0][0, 1:, :, : len(first)] = start[first]
+        tables[2][0, 1:, :, : len(first)] = first + 1
+    level = int(np.argmax(start)) + 1
+    mdp = MDP(tables[0], tables[1], tables[2], rank=None, start=np.asarray(level, np.int32))
+    stages = mdp.horizon
+    named = [str(s) for s in range(S)] if states is None else states
+    words = Labels(
+        scale=scale,
+        level="state",
+        actions=()
+        if actions is None
+        else names_of("actions", _after_draw(actions, drawn), stages, A),
+        offsets=(0.0,) * drawn + tuple(lows.tolist()),
+        states=names_of("states", named, 1, S)[0],
+        arrays=replace(form, drawn=drawn),
+    )
+    return remember(mdp, words)
+
+
+def _after_draw(actions: Sequence[Any], drawn: bool) -> Sequence[Any]:
+    """Names [H][A] with those of the first stage for the stage that draws the start, too."""
+    rows = len(actions) and isinstance(actions[0], list | tuple | np.ndarray)
+    return [actions[0], *actions] if drawn and rows else actions
+
+
+def _left(lows: np.ndarray) -> np.ndarray:
+    """sum_{j > i} low_j along the first axis."""
+    return lows[::-1].cumsum(0)[::-1] - lows
+
+
+def _scale(
+    paid: np.ndarray, following: np.ndarray, ends: np.ndarray, possible: np.ndarray, first: Any
+) -> float:
+    """The largest total of a run, and no less than any single reward; 1 if that is enough."""
+    best = np.zeros(paid.shape[1])
+    for i in reversed(range(len(paid))):
+        then = np.where(ends[i], 0, best[following[i]])
+        best = np.where(possible[i], paid[i] + then, 0).max(axis=(1, 2))
+    largest = max(float(best[first].max()), float(paid.max()))
+    return largest if largest > 1 + 1e-9 else 1.0
+
+
+def _transitions(P: Any, horizon: int) -> tuple[np.ndarray, bool]:
+    """P as float64 [1 or H, S, A, S], and whether it had stages."""
+    accepted = "[S, A, S] or [H, S, A, S]"
+    P = np.asarray(real_array("P", P, f"probabilities {accepted}"), np.float64)
+    if P.ndim not in (3, 4) or 0 in P.shape:
+        raise ValueError(f"P: shape {P.shape}; accepted: {accepted}")
+    staged = P.ndim == 4
+    S, A, after = P.shape[-3:]
+    if after != S and after == A:
+        axes = "(0, 2, 1, 3)" if staged else "(1, 0, 2)"
+        raise ValueError(
+            f"P: shape {P.shape}, which reads as [A, S, S], the order of mdptoolbox; accepted: {accepted}: "
+            f"P.transpose{axes}"
+        )
+    if after != S:
+        raise ValueError(f"P: shape {P.shape}, {S} states lead to {after}; accepted: {accepted}")
+    if staged and len(P) != horizon:
+        raise ValueError(f"P: {len(P)} stages, shape {P.shape}; accepted: {horizon}, the horizon")
+    return (P if staged else P[None]), staged
+
+
+def _terminal(terminal: Any, S: int) -> tuple[int, ...]:
+    listed = [terminal] if np.ndim(terminal) == 0 else list(terminal)
+    for state in listed:
+        whole("terminal", state, 0, S - 1, "states, whole numbers")
+    return tuple(sorted({int(state) for state in listed}))
+
+
+def _start(start: Any, S: int, terminal: tuple[int, ...]) -> np.ndarray:
+    """The probabilities of the first state, float64 [S]."""
+    accepted = f"a state 0..{S - 1}, or probabilities [S] = ({S},)"
+    given = np.asarray(real_array("start", start, accepted))
+    if given.ndim == 0:
+        value = float(given)
+        if value != np.floor(value) or not 0 <= value < S:
+            raise ValueError(f"start: {start!r}; accepted: {accepted}")
+        prob = np.eye(S)[int(value)]
+    else:
+        prob = given.astype(np.float64)
+        if prob.shape != (S,):
+            raise ValueError(f"start: shape {prob.shape}; accepted: {accepted}")
+        if not np.isfinite(prob).all() or (prob < 0).any():
+            raise ValueError(f"start: {prob.tolist()}; accepted: {accepted}")
+        if abs(prob.sum() - 1) > TOLERANCE:
+            raise ValueError(f"start: probabilities sum to {prob.sum():.7g}; they must sum to 1")
+        prob = prob / prob.sum()
+    for state in terminal:
+        if prob[state] > 0:
+            raise ValueError(f"start: state {state} is terminal; accepted: a state that is not")
+    return prob
+
+
+def _check_rows(P: np.ndarray, terminal: tuple[int, ...], staged: bool) -> None:
+    if len(terminal) == P.shape[1]:
+        raise ValueError("terminal: all states; accepted: some, at least one state is left")
+    skipped = np.zeros(P.shape[1], bool)
+    skipped[list(terminal)] = True
+    _check_probabilities("P", P, skipped, staged)
+
+
+def _check_probabilities(name: str, prob: np.ndarray, skipped: np.ndarray, staged: bool) -> None:
+    """An error unless rows [stages, S, A, :] are distributions."""
+    looked = ~skipped[None, :, None]
+    bad = ~np.isfinite(prob) | (prob < 0)
+    for where in np.argwhere(bad & looked[..., None])[:1]:
+        place = _place(where[:3], staged)
+        raise ValueError(f"{name}: {prob[tuple(where)]} at {place}; accepted: probabilities")
+    sums = prob.sum(-1)
+    for where in np.argwhere((np.abs(sums - 1) > TOLERANCE) & looked)[:1]:
+        place = _place(where, staged)
+        raise ValueError(
+            f"{name}: probabilities at {place} sum to {sums[tuple(where)]:.7g}; they must sum to 1"
+        )
+
+
+def _check_finite(name: str, array: np.ndarray, what: str) -> None:
+    for where in np.argwhere(~np.isfinite(array))[:1]:
+        raise ValueError(
+            f"{name}: {what} {array[tuple(where)]} at index {tuple(where.tolist())}; accepted: finite numbers"
+        )
+
+
+def _place(where: np.ndarray, staged: bool) -> str:
+    stage = f"stage {where[0] + 1}, " if staged else ""
+    return f"{stage}state {where[1]}, action {where[2]}"
+
+
+def _rewards(R: Any, S: int, A: int, horizon: int) -> tuple[np.ndarray, str]:
+    """R as float64 [1 or H, S, A or 1, S or 1], and its axes."""
+    shapes = {"S": (S,), "SA": (S, A), "SAS": (S, A, S)}
+    shapes |= {f"H{axes}": (horizon, *shape) for axes, shape in shapes.items()}
+    accepted = ", ".join(f"[{', '.join(axes)}] = {shape}" for axes, shape in shapes.items())
+    R = np.asarray(real_array("R", R, f"rewards {accepted}"), np.float64)
+    found = [axes for axes, shape in shapes.items() if R.shape == shape]
+    if not found:
+        turn = "; R.transpose(1, 0, 2) of [A, S, S], R.T of [A, S]" if R.shape in ((A, S, S), (A, S)) else ""  # fmt: skip
+        raise ValueError(f"R: shape {R.shape}; accepted: {accepted}{turn}")
+    _check_finite("R", R, "reward")
+    R = R if found[0][0] == "H" else R[None]
+    return R.reshape(R.shape + (1,) * (4 - R.ndim)), found[0]
+
+
+def _law(reward: Any, S: int, A: int, horizon: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values [M] of rewards and their probabilities [1 or H, S, A, M]."""
+    accepted = "'mean', 'bernoulli', or (values [M], probabilities [S, A, M])"
+    if not isinstance(reward, tuple | list) or len(reward) != 2:
+        raise ValueError(f"reward: {reward!r}; accepted: {accepted}")
+    values, prob = (np.asarray(real_array("reward", x, accepted), np.float64) for x in reward)
+    M = len(values) if values.ndim == 1 else 0
+    if not M or prob.shape not in ((S, A, M), (horizon, S, A, M)):
+        raise ValueError(
+            f"reward: values of shape {values.shape}, probabilities {prob.shape}; "
+            f"accepted: [M] and [S, A, M] = ({S}, {A}, M), or with a leading horizon {horizon}"
+        )
+    _check_finite("reward", values, "value")
+    staged = prob.ndim == 4
+    prob = prob if staged else prob[None]
+    _check_probabilities("reward", prob, np.zeros(S, bool), staged)
+    return values, prob
+
+
+def _means(
+    R: Any, law: tuple[np.ndarray, np.ndarray], S: int, A: int, horizon: int
+) -> tuple[np.ndarray, str]:
+    """The mean rewards of a law, which R has to be if it is given."""
+    means = law[1] @ law[0]
+    axes = "SA" if len(means) == 1 else "HSA"
+    if R is not None:
+        given, axes = _rewards(R, S, A, horizon)
+        if not np.allclose(given, means[..., None], rtol=1e-5, atol=1e-8):
+            raise ValueError(
+                "R: not the means of reward=(values, probabilities); accepted: None, or these means"
+            )
+    return means[..., None], axes
+
+
+def _check_terminal_rewards(R: np.ndarray, axes: str, terminal: tuple[int, ...]) -> None:
+    """An error if rewards were meant for entering a terminal state, where nothing is paid."""
+    inside = np.zeros(R.shape[1], bool)
+    inside[list(terminal)] = True
+    lost = (R[:, inside] != 0).any(axis=(0, 2, 3))
+    if lost.any() and (axes in ("S", "HS") or not (R[:, ~inside] != 0).any()):
+        state = terminal[int(np.argmax(lost))]
+        raise ValueError(
+            f"R: pays in terminal state {state}, where the episode is over; accepted: 0 there, and the reward for entering "
+            "it as R[s, a, s']"
+        )
+
+
+def _spread(P: np.ndarray, R: np.ndarray, terminal: tuple[int, ...]) -> Outcomes:
+    """One outcome for every possible next state."""
+    S = P.shape[1]
+    P = P.copy()
+    P[:, list(terminal)] = np.eye(S)[list(terminal)][None, :, None]
+    M = int((P > 0).sum(-1).max())
+    order = np.argsort(~(P > 0), axis=-1, kind="stable")[..., :M]
+    R = np.broadcast_to(R, (*np.broadcast_shapes(R.shape[:1], P.shape[:1]), *P.shape[1:]))
+    paid = np.take_along_axis(R, np.broadcast_to(order, (len(R), *order.shape[1:])), axis=-1)
+    ends = np.isin(order, terminal)
+    ends[:, list(terminal)] = True
+    paid[:, list(terminal)] = 0
+    prob = np.take_along_axis(P, order, axis=-1)
+    return Outcomes(prob / prob.sum(-1, keepdims=True), paid, order, ends)
+
+
+def _coins(x: Outcomes, terminal: tuple[int, ...]) -> Outcomes:
+    """Every outcome twice: it pays 1 with the probability that was its reward, else 0."""
+    bad = ((x.reward < 0) | (x.reward > 1)) & (x.prob > 0)
+    if bad.any():
+        seen = x.reward[tuple(np.argwhere(bad)[0])]
+        raise ValueError(f"R: {seen:g} with reward='bernoulli'; accepted: probabilities, 0 to 1")
+    heads, prob = np.broadcast_arrays(x.reward, x.prob)
+    both = np.concatenate([prob * heads, prob * (1 - heads)], axis=-1)
+    paid = np.concatenate([np.ones_like(x.prob), np.zeros_like(x.prob)], axis=-1)
+    return Outcomes(both, paid, np.tile(x.following, 2), np.tile(x.ends, 2))
+
+
+def _with_law(x: Outcomes, values: np.ndarray, law: np.ndarray) -> Outcomes:
+    """Every outcome once for every value."""
+    M = len(values)
+
+    def each(table: np.ndarray) -> np.ndarray:
+        return np.repeat(table, M, axis=-1)
+
+    paid = np.broadcast_to(np.tile(values, x.prob.shape[-1]), each(x.prob).shape)
+    prob = each(x.prob) * np.tile(law, x.prob.shape[-1])
+    return Outcomes(prob, paid, each(x.following), each(x.ends))
+
+
+def _reduced(P: np.ndarray, R: np.ndarray, axes: str) -> np.ndarray:
+    """R [H, S, A, S] in the axes that went in; without any given, without the last one if it does not matter."""
+    mean = (P * R).sum(-1)
+    if not axes:
+        return mean if np.allclose(np.where(P > 0, R, mean[..., None]), mean[..., None], rtol=1e-12, atol=1e-15) else R  # fmt: skip
+    found = {"S": mean[..., 0], "A": mean}.get(axes.removeprefix("H")[1:] or "S", R)
+    return found if axes[0] == "H" else found[0]
+
+
+def _start_of(mdp: MDP, form: Form) -> Any:
+    if not form.drawn:
+        return int(mdp.start) - 1
+    level = int(mdp.start)
+    start = np.zeros(mdp.width + 1)
+    np.add.at(start, np.asarray(mdp.next_level)[0, level, 0], np.asarray(mdp.prob)[0, level, 0])
+    return start[1:] / start[1:].sum()

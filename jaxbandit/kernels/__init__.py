@@ -35,7 +35,6 @@ def find_kernel(learner: Learner, sizes: tuple[int, ...], platform: str) -> Kern
         >>> find_kernel(mine, (15, 2, 5), "cpu")
     """
     kernel = _kernels().get((*(id(getattr(learner, name)) for name in FUNCTIONS), platform))
-    kernel = kernel or others.adapter_kernel(learner)
     return kernel if kernel is not None and kernel.fits(*sizes[:3]) else None
 
 

@@ -106,16 +106,18 @@ class Adapter:
     ) -> AdapterState:
         """One more episode of the arm; after its last one, the next arm or the next block."""
         del policy
-        state = self.add(state, feedback.total)
-        return jax.lax.cond(state.left == 0, self.turn, lambda state, _: state, state, constants)
-
-    def add(self, state: AdapterState, total: Array) -> AdapterState:
-        """One more episode of the arm."""
-        chex.assert_equal_shape([total, state.total])
-        term = total - state.lost
-        sum_ = state.total + term
-        lost = (sum_ - state.total) - term
-        return state._replace(total=sum_, lost=lost, left=state.left - 1)
+        chex.assert_equal_shape([feedback.total, state.total])
+        term = feedback.total - state.lost
+        total = state.total + term
+        lost = (total - state.total) - term
+        state = state._replace(total=total, lost=lost, left=state.left - 1)
+        # A loop of no turn or one and not a branch, which under vmap would take the turn after every episode.
+        ended = (state.left == 0, state)
+        return jax.lax.while_loop(
+            lambda ended: ended[0],
+            lambda ended: (jnp.bool_(False), self.turn(ended[1], constants)),
+            ended,
+        )[1]
 
     def turn(self, state: AdapterState, constants: Any) -> AdapterState:
         """After an arm's last episode: the next arm, or the next block."""

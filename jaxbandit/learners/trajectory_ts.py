@@ -48,7 +48,6 @@ from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import greedy, plan
 from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import rarely
 
 MOST_FEATURES = 4096
 
@@ -147,12 +146,12 @@ def init(problem: Problem, constants: Any, key: Array) -> TrajectoryState:
 
 def act(state: TrajectoryState, key: Array, constants: TrajectoryConstants) -> Array:
     """The policy of the last draw, or of a new one when that is due."""
-
-    def draw(policy, state, key):
-        del policy
-        return drawn_policy(state, key, constants)
-
-    return rarely(draw)(state.episodes >= state.due, state.policy, state, key)
+    # A loop of no turn or one and not a branch, which under vmap would draw whenever it is asked.
+    due = (state.episodes >= state.due, state.policy)
+    drawn = jax.lax.while_loop(
+        lambda due: due[0], lambda _: (jnp.bool_(False), drawn_policy(state, key, constants)), due
+    )
+    return drawn[1]
 
 
 def drawn_policy(state: TrajectoryState, key: Array, constants: TrajectoryConstants) -> Array:

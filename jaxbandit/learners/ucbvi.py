@@ -31,6 +31,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -48,7 +49,6 @@ from jaxbandit.learners.model import (
     visited_entries,
 )
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import rarely
 
 PRESETS = {"theory": 1.0, "practical": 2.0**-5, "practical-bernstein": 2.0**-8}
 
@@ -220,7 +220,12 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
         if not doubling:
             return planned(state, constants)
         due = jnp.any((level < model.visits.shape[1]) & (visits & (visits - 1) == 0))
-        return rarely(planned)(due, state, constants)
+        # A loop of no turn or one and not a branch, which under vmap would plan after every episode.
+        return jax.lax.while_loop(
+            lambda due: due[0],
+            lambda due: (jnp.bool_(False), planned(due[1], constants)),
+            (due, state),
+        )[1]
 
     def planned(state: UCBVIState, constants: UCBVIConstants) -> UCBVIState:
         """Backward induction, and the greedy policy."""

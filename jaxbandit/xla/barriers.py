@@ -96,39 +96,3 @@ def _used(function: Callable, leaves: list[Any]) -> list[bool]:
     found = {id(x) for equation in inner.eqns for x in equation.invars}
     found |= {id(x) for x in inner.outvars}
     return [id(x) in found for x in inner.invars]
-
-
-def rarely(function: Function) -> Callable[..., Any]:
-    """``rarely(function)(when, value, *more)`` is function(value, *more) where ``when`` is true, and value otherwise.
-
-    As ``jax.lax.cond``; but under ``vmap``, where that computes both sides for every lane, it is a branch still: the
-    function is computed only if some lane wants it.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> wrap = rarely(lambda count, limit: count - limit)
-        >>> jax.vmap(lambda count: wrap(count >= 3, count, 3))(jnp.arange(4)).tolist()
-        [0, 1, 2, 0]
-    """
-
-    @jax.custom_batching.custom_vmap
-    def call(when, value, *more):
-        return jax.lax.cond(when, function, lambda value, *_: value, value, *more)
-
-    @call.def_vmap
-    def lanes(size, batched, *arguments):
-        spread = jax.tree.map(
-            lambda x, own: x if own else jnp.broadcast_to(x, (size, *jnp.shape(x))),
-            arguments,
-            tuple(batched),
-        )
-        when, value = spread[:2]
-
-        def one(when, value, *more):
-            new = function(value, *more)
-            return jax.tree.map(lambda new, old: jnp.where(when, new, old), new, value)
-
-        found = jax.lax.cond(jnp.any(when), jax.vmap(one), lambda when, value, *_: value, *spread)
-        return found, jax.tree.map(lambda _: True, value)
-
-    return call

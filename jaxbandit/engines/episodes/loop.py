@@ -86,11 +86,14 @@ def scan_live(body: Callable, carry: Any, turns: Any, live: Array) -> tuple[Any,
     They keep the carry and give zeros. Without branches it is a loop whose length is data.
     """
     shapes = jax.eval_shape(body, carry, jax.tree.map(lambda x: x[0], turns))[1]
-    blank = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     if active().branches:
 
+        def skip(carry, turn):
+            del turn
+            return carry, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
         def one(carry, turn):
-            return jax.lax.cond(turn[1], body, lambda carry, _: (carry, blank), carry, turn[0])
+            return jax.lax.cond(turn[1], body, skip, carry, turn[0])
 
         return jax.lax.scan(one, carry, (turns, live))
 

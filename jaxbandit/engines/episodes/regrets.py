@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxbandit.engines.episodes.world import EpisodeWorld
 from jaxbandit.learner.fitting import TOLERANCE
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import together
+from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active
 
 
@@ -59,15 +59,21 @@ def randomised_regrets(world: EpisodeWorld, policies: Array) -> jax.Array:
         return jax.vmap(lambda policy: randomised_regret(world, policy))(policies)
 
     def one(last, turn):
-        policy, before = turn
-        # Written so that nan is another policy than nan.
-        same = jnp.all(policy == before)
-        regret = jax.lax.cond(same, lambda: last, lambda: randomised_regret(world, policy))
+        policy, new = turn
+        regret = jax.lax.cond(new, lambda: randomised_regret(world, policy), lambda: last)
         return regret, regret
 
-    first = randomised_regret(world, policies[0])
-    rest = jax.lax.scan(one, first, (policies[1:], policies[:-1]))[1]
-    return jnp.concatenate([first[None], rest])
+    new = jnp.any(_renewed(policies), axis=-1)
+    last = jnp.zeros(policies.shape[-1:], jnp.float32)
+    return jax.lax.scan(one, last, (policies, new))[1]
+
+
+@separate
+def _renewed(policies: Array) -> jax.Array:
+    """bool [E, W]: whether a policy differs from the one before it; nan differs from nan. Lanes stay apart: a reduction
+    of all axes is not vectorised."""
+    differ = jnp.any(policies[1:] != policies[:-1], axis=(1, 2, 3))
+    return jnp.concatenate([jnp.ones((1, differ.shape[1]), bool), differ])
 
 
 def randomised_regret(world: EpisodeWorld, policy: Array) -> jax.Array:

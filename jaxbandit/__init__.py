@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from jaxbandit.results import load, save
     from jaxbandit.results import references as references
     from jaxbandit.results.references import reference, reference_sweep
-    from jaxbandit.results.selecting import final_policy, in_units, instance_of, select
+    from jaxbandit.results.selection import final_policy, in_units, instance_of, select
     from jaxbandit.studies import Range, Tuner, tune, until_decided
     from jaxbandit.studies import hooks as hooks
     from jaxbandit.sweeps import Plan, family, grid, merge, plan, points, sweep
@@ -126,7 +126,7 @@ _HOME = {
     ],
     "results": ["load", "references", "save"],
     "results.references": ["reference", "reference_sweep"],
-    "results.selecting": ["final_policy", "in_units", "instance_of", "select"],
+    "results.selection": ["final_policy", "in_units", "instance_of", "select"],
     "studies": ["Range", "Tuner", "hooks", "tune", "until_decided"],
     "sweeps": ["Plan", "family", "grid", "merge", "plan", "points", "sweep"],
 }

@@ -70,7 +70,8 @@ def spelled_out(options: type, **defaults: Any) -> Callable[[Function], Function
             if name not in taken
         ]
         function.__signature__ = plain.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-        function.__doc__ = _explained(function, options)
+        if function.__doc__:  # python -OO drops docstrings
+            function.__doc__ = _explained(function, options)
         return function
 
     return decorate

@@ -169,14 +169,14 @@ def peak_bytes() -> int:
 
 def main() -> None:
     """Pins itself to the cores of the first line, then answers requests until stdin ends."""
-    from jaxbandit.xla.flags import start_jax
+    from jaxbandit.xla.compilations import start_jax
 
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever libraries print must not mix with the replies
     cores = json.loads(sys.stdin.readline())
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
-    start_jax(cache="none")  # as `jaxbandit run` does: tiles share a device, a thread each
+    start_jax("none")
     with contextlib.suppress(KeyboardInterrupt):
         for line in sys.stdin:
             print(json.dumps(answer(**json.loads(line))), file=replies, flush=True)

@@ -8,6 +8,7 @@ once. Exit codes: 0 done, 1 a file could not be read or written or `doctor` foun
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -50,6 +51,8 @@ def _main(given: list[str]) -> int:  # noqa: PLR0911  (one per way to end)
     except OSError as error:
         return _fail(str(error), 1)
     except Exception as error:
+        if "Unable to initialize backend" in str(error):  # jax says it so
+            return _fail(f"JAX_PLATFORMS: {os.environ.get('JAX_PLATFORMS')!r}; {error}", 2)
         if type(error).__name__ == "CheckpointError":
             return _fail(f"{error} (resume=False is --overwrite here)", 2)
         place, innermost = _place(error, given)

@@ -26,7 +26,7 @@ def explain_experiment(given: Sequence[str]) -> None:
 def run(command: Run) -> None:
     """Runs an experiment by name or by file."""
     from jaxbandit.experiment import catalogue, load_experiment
-    from jaxbandit.xla.flags import start_jax
+    from jaxbandit.xla.compilations import start_jax
 
     names = [each.name for each in dataclasses.fields(Options)]
     options = Options(**{name: getattr(command, name) for name in names}).check()
@@ -161,7 +161,7 @@ def doctor(command: Doctor) -> int:
     import json
 
     from jaxbandit.files import write_atomically
-    from jaxbandit.xla.flags import start_jax
+    from jaxbandit.xla.compilations import start_jax
 
     file = None if command.json in (None, "-") else Path(str(command.json))
     if file is not None and file.exists() and not command.overwrite:

@@ -26,7 +26,8 @@ def visible(text: str) -> str:
 
 
 class Lasting:
-    """A stream whose reader may go: from then on it writes to nobody. What terminals would obey is spelt out."""
+    """A stream whose reader may go: from then on it writes to nobody. What terminals would obey is spelt out, and so is
+    what the stream's encoding (ASCII, say) does not have."""
 
     def __init__(self, stream: Any):
         """``stream``: an open text stream."""
@@ -38,8 +39,10 @@ class Lasting:
 
     def write(self, text: str) -> int:
         """Writes, or forgets it."""
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        shown = visible(text).encode(encoding, "backslashreplace").decode(encoding)
         try:
-            return self._stream.write(visible(text))
+            return self._stream.write(shown)
         except BrokenPipeError:
             self._let_go()
             return len(text)

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandit.experiment.contract import Arguments, Experiment, Options
 from jaxbandit.experiment.plans import check_resumable, decide, plan
-from jaxbandit.experiment.shards import parse_shard, shard_path
+from jaxbandit.experiment.shards import gather_checkpoints, parse_shard, shard_path
+from jaxbandit.files import regular_files, write_atomically
 from jaxbandit.waiting import waiting
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
     if options.shard is not None:
         _run_shard(plans, folder, options)
         return None
+    if options.resume:
+        for label in plans:
+            gather_checkpoints(folder, label)
     check_folder(folder, list(plans), options)
     datasets = read_needed(experiment, options)
     print(f"{experiment.name}: {experiment.summary}", file=sys.stderr)
@@ -79,7 +83,7 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
     for name, text in tables.items():
         print(f"\n{for_terminal(text, folder / name)}")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(f"{text}\n", encoding="utf-8")
+        write_atomically(folder / name, f"{text}\n".encode())
         files.append(folder / name)
     expected = experiment.expect(datasets, options) if experiment.expect is not None else ""
     if expected:
@@ -172,7 +176,7 @@ def read_folder(folder: Path) -> dict[str, Dataset]:
     """All results of a folder, by label."""
     from jaxbandit.results import load
 
-    return {file.stem: load(file) for file in sorted(Path(folder).glob("*.nc"))}
+    return {file.stem: load(file) for file in regular_files(Path(folder), "*.nc")}
 
 
 def join(*datasets: Dataset) -> Dataset:

@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxbandit import checks
-from jaxbandit.files import write_atomically
+from jaxbandit.files import read_file, regular_files, write_atomically
 from jaxbandit.result_axes import RUNS, check_axes
-from jaxbandit.sweeps.merging import described
+from jaxbandit.sweeps.shards import described
 from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
+LARGEST = 2**26
+"""Bytes of a figure or a table that are put into the page."""
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; }
 body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -56,15 +58,16 @@ def make_report(
     source = Path(results)
     datasets = read_results(source)
     target = Path(out) if out is not None else default_path(source)
-    if target.exists() and not overwrite:
-        raise FileExistsError(
-            f"out: {target} exists; give another --out, or --overwrite to replace it"
-        )
+    exists = FileExistsError(
+        f"out: {target} exists; give another --out, or --overwrite to replace it"
+    )
+    if os.path.lexists(target) and not overwrite:
+        raise exists
     if source.is_dir():
-        figures = {file.stem: file.read_bytes() for file in sorted(source.glob("*.png"))}
+        pictures, texts = regular_files(source, "*.png"), regular_files(source, "*.md", "*.txt")
+        figures = {file.stem: read_file(file, limit=LARGEST) for file in pictures}
         tables = {
-            file.name: file.read_text(encoding="utf-8")
-            for file in sorted([*source.glob("*.md"), *source.glob("*.txt")])
+            file.name: read_file(file, limit=LARGEST).decode("utf-8", "replace") for file in texts
         }
     else:
         figures, tables = {}, {}
@@ -74,7 +77,11 @@ def make_report(
         tables = {label: _final_regret(dataset) for label, dataset in datasets.items()}
     title = source.resolve().name if source.is_dir() else source.stem
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(target, page(title, figures, tables, datasets).encode("utf-8"))
+    content = page(title, figures, tables, datasets).encode("utf-8")
+    try:
+        write_atomically(target, content, overwrite=overwrite)
+    except FileExistsError:  # another process was faster
+        raise exists from None
     return target
 
 
@@ -89,9 +96,9 @@ def read_results(source: Path) -> dict[str, Dataset]:
         raise ValueError(
             f"results: {source} does not exist; accepted: a folder or a .nc file written by jaxbandit run"
         )
-    if source.is_file():
+    if not source.is_dir():
         return {source.stem: _read(source)}
-    files = sorted(source.glob("*.nc"))
+    files = regular_files(source, "*.nc")
     if not files and not list(source.glob("*.md")):
         raise ValueError(
             f"results: {source} holds no .nc files; accepted: a folder written by jaxbandit run"

@@ -1,6 +1,7 @@
 """Shards of an experiment on disk: where ``run --shard i/n`` leaves them and what ``merge`` makes of them.
 
     DIR/shards/<label>.<i>-of-<n>.nc      one file per sweep and shard; machines write nothing else
+    DIR/checkpoints/<label>.<i>-of-<n>/   their checkpoints, whose finished lanes ``run --resume`` takes over
     DIR/<label>.nc                        all of them together, as a single run would have left it
 
 A sweep that depends on earlier results can only run when those are merged, so it has shards of its own
@@ -9,12 +10,14 @@ in a second round: run the shards, merge, run the shards again (what is merged i
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from pathlib import Path
 
+from jaxbandit.files import read_file, regular_files, write_atomically
 from jaxbandit.results import load, save
-from jaxbandit.sweeps.merging import check_shard, merge
+from jaxbandit.sweeps.shards import check_shard, merge
 
 FOLDER = "shards"
 _NAME = re.compile(r"(?P<label>.+)\.(?P<index>\d+)-of-(?P<count>\d+)\.nc")
@@ -51,11 +54,24 @@ def shard_path(folder: str | os.PathLike[str], label: str, shard: tuple[int, int
 def find_shards(folder: str | os.PathLike[str]) -> dict[str, list[Path]]:
     """The shards in a folder by the label of their sweep, in order."""
     found: dict[str, list[Path]] = {}
-    for file in sorted((Path(folder) / FOLDER).glob("*.nc")):
+    for file in regular_files(Path(folder) / FOLDER, "*.nc"):
         named = _NAME.fullmatch(file.name)
         if named is not None:
             found.setdefault(named["label"], []).append(file)
     return found
+
+
+def gather_checkpoints(folder: str | os.PathLike[str], label: str) -> None:
+    """Copies what the shards of a sweep have finished into the checkpoint of the whole, which then has only the rest to run.
+
+    Files are named after their lanes, so that those of different shards never meet.
+    """
+    checkpoints = Path(folder) / "checkpoints"
+    for file in regular_files(checkpoints, f"{glob.escape(label)}.*-of-*/done-*.jbk"):
+        target = checkpoints / label / file.name
+        if not target.exists():
+            target.parent.mkdir(exist_ok=True)
+            write_atomically(target, read_file(file))
 
 
 def merge_folder(folder: str | os.PathLike[str], *, overwrite: bool = False) -> dict[str, Path]:

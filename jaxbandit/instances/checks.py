@@ -22,7 +22,6 @@ from jaxbandit.xla.threefry import single_key
 __all__ = [
     "distinct",
     "distributions",
-    "drawn",
     "float_dtype",
     "is_concrete",
     "magnitudes",
@@ -32,6 +31,7 @@ __all__ = [
     "scale",
     "simplex_rows",
     "single_key",
+    "single_precision",
     "table",
     "whole",
     "whole_numbers",
@@ -47,9 +47,9 @@ def float_dtype() -> Any:
     return jax.dtypes.canonicalize_dtype(np.float64)
 
 
-def drawn(constructor: Callable[..., MDP]) -> Callable[..., MDP]:
-    """A constructor from a key whose key gives the same MDP in every process: computed in 32 bits, and under x64 given
-    as the same numbers in 64."""
+def single_precision(constructor: Callable[..., MDP]) -> Callable[..., MDP]:
+    """A constructor whose arguments give the same numbers in every process: they are computed in 32 bits, and under x64
+    returned in 64 (so that planning there has its precision)."""
 
     @functools.wraps(constructor)
     def make(*args: Any, **parameters: Any) -> MDP:
@@ -121,7 +121,7 @@ def distinct(name: str, value: Array) -> None:
         one, other = rows[stage, entry], rows[stage, entry + 1]
         raise ValueError(
             f"{name}: {one!r} and {other!r} at stage {stage + 1} are equal in {float_dtype()}; "
-            "accepted: equal values, or values further apart (or x64: jax_enable_x64)"
+            "accepted: equal values, or values further apart"
         )
 
 

@@ -30,6 +30,7 @@ PROBABILITIES, REWARDS, COSTS = 0, 1, 2
 """Roles of the keys folded in by `knapsack_random`."""
 
 
+@checks.single_precision
 def knapsack(
     probabilities: Any, rewards: Any, costs: Any, budget: int, reward_scale: Any = None
 ) -> MDP:
@@ -80,7 +81,7 @@ def knapsack(
     return _named(_item_mdp(*items, reward_scale, budget), items, reward_scale, budget)
 
 
-@checks.drawn
+@checks.single_precision
 def knapsack_random(
     key: Any, horizon: int, budget: int, num_outcomes: int = 4, largest_cost: int | None = None
 ) -> MDP:

@@ -19,12 +19,12 @@ from jaxbandit.checks import real_array
 from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
-from jaxbandit.xla.compat import drawing
 
 STAGES, ACTIONS = 0, 1
 """Roles of the keys folded in."""
 
 
+@checks.single_precision
 def hard_general(
     num_actions: int,
     theta: Any = None,
@@ -64,8 +64,7 @@ def hard_general(
             )
         shape = (checks.whole("horizon", horizon),)
         _check_size(shape[0], 2, num_actions)
-        with drawing():
-            theta = jax.random.randint(checks.single_key(key), shape, 0, num_actions, jnp.int32)
+        theta = jax.random.randint(checks.single_key(key), shape, 0, num_actions, jnp.int32)
     theta = _integers("theta", theta, 0, num_actions - 1)
     if horizon is not None and checks.whole("horizon", horizon) != theta.shape[0]:
         raise ValueError(f"theta: {theta.shape[0]} entries; accepted: horizon = {horizon} entries")
@@ -75,6 +74,7 @@ def hard_general(
     return _general_mdp(theta, gap, num_actions)
 
 
+@checks.single_precision
 def hard_ordered(
     horizon: int,
     num_actions: int,
@@ -154,12 +154,10 @@ def _path(
         raise ValueError(f"num_downs: {downs}; accepted: less than the horizon {horizon}")
     if stages is None:
         role = jax.random.fold_in(checks.single_key(key), STAGES)
-        with drawing():
-            stages = jnp.sort(jax.random.choice(role, horizon - 1, (downs,), replace=False)) + 1
+        stages = jnp.sort(jax.random.choice(role, horizon - 1, (downs,), replace=False)) + 1
     if actions is None:
         role = jax.random.fold_in(checks.single_key(key), ACTIONS)
-        with drawing():
-            actions = jax.random.randint(role, (downs,), 1, num_actions + 1, jnp.int32)
+        actions = jax.random.randint(role, (downs,), 1, num_actions + 1, jnp.int32)
     stages = _integers("down_stages", stages, 1, horizon - 1)
     if checks.is_concrete(stages) and (np.diff(np.asarray(stages)) <= 0).any():
         raise ValueError(

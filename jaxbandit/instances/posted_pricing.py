@@ -22,6 +22,7 @@ from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import value_names
 
 
+@checks.single_precision
 def posted_pricing(
     values: Any, probabilities: Any, capacity: int, value_scale: float | None = None
 ) -> MDP:
@@ -49,7 +50,7 @@ def posted_pricing(
     )
 
 
-@checks.drawn
+@checks.single_precision
 def posted_pricing_random(key: Any, horizon: int, capacity: int, num_values: int) -> MDP:
     """Valuations uniform on [0, 1], their probabilities uniform on the simplex (as I2 of the
     prophets).

@@ -25,6 +25,7 @@ from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import threshold_names
 
 
+@checks.single_precision
 def prophet(
     values: Any, probabilities: Any, capacity: int, value_scale: float | None = None
 ) -> MDP:
@@ -75,7 +76,7 @@ def prophet_uniform(horizon: int, capacity: int, num_values: int) -> MDP:
     return prophet(values, np.full(shape, 1 / shape[1]), capacity)
 
 
-@checks.drawn
+@checks.single_precision
 def prophet_random(key: Any, horizon: int, capacity: int, num_values: int) -> MDP:
     """I2 of the experiments: A values per stage uniform on [0, 1], probabilities uniform on the
     simplex.

@@ -21,7 +21,7 @@ PROBABILITIES, REWARDS, LEVELS = 0, 1, 2
 """Roles of the keys folded in."""
 
 
-@checks.drawn
+@checks.single_precision
 def random_general(
     key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3
 ) -> MDP:
@@ -44,7 +44,7 @@ def random_general(
     return _general(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
 
 
-@checks.drawn
+@checks.single_precision
 def random_ordered(
     key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3
 ) -> MDP:

@@ -216,7 +216,7 @@ def schedule_params(name: str, preset: str | None, given: Mapping[str, Any]) -> 
             chosen[key] = epsilon_table(value)
         else:
             check_schedule_value(key, value)
-            chosen[key] = value
+            chosen[key] = np.asarray(value, np.float64)
     for one, other in (("threshold", "deviations"), ("deviations", "threshold")):
         if given.get(one) is not None and given.get(other) is None and other in chosen:
             chosen[other] = np.nan  # what is given replaces the preset's way to set the slack

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pathlib
 import re
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.checks import accept
-from jaxbandit.files import replace_file, temporary_name
+from jaxbandit.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,21 +63,19 @@ def save_figure(
     for file in files:
         form = file.suffix[1:]
         file.parent.mkdir(parents=True, exist_ok=True)
-        aside = temporary_name(file)
         dates = {
             "svg": {"Date": None},
             "pdf": {"CreationDate": None},
             "eps": {"CreationDate": None},
         }.get(form)
+        content = io.BytesIO()
+        opaque = _opaque(figure) if form == "eps" else contextlib.nullcontext()
+        with matplotlib.rc_context(FILE_SETTINGS), opaque:
+            figure.savefig(content, format=form, dpi=dpi, metadata=dates)
         try:
-            opaque = _opaque(figure) if form == "eps" else contextlib.nullcontext()
-            with matplotlib.rc_context(FILE_SETTINGS), opaque:
-                figure.savefig(aside, format=form, dpi=dpi, metadata=dates)
-            replace_file(aside, file)
+            write_atomically(file, content.getvalue())
         except OSError as error:
             raise OSError(error.errno, f"cannot write the figure to {file}: {error}") from error
-        finally:
-            aside.unlink(missing_ok=True)
         written.append(file)
     return written
 

@@ -25,7 +25,7 @@ from jaxbandit.plotting.state_cells import (
     upright,
 )
 from jaxbandit.result_axes import whole
-from jaxbandit.results.selecting import instance_of
+from jaxbandit.results.selection import instance_of
 from jaxbandit.types import Array
 
 if TYPE_CHECKING:

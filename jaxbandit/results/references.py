@@ -20,7 +20,8 @@ import numpy as np
 from jaxbandit.checks import accept, dataset
 from jaxbandit.mdp import MDP
 from jaxbandit.record import explicit
-from jaxbandit.results.saving import load
+from jaxbandit.results.io import load
+from jaxbandit.sweeps.dataset import stack_padded
 from jaxbandit.sweeps.identity import digest
 
 if TYPE_CHECKING:
@@ -103,27 +104,15 @@ def make_reference(
     few = dataset.isel(episode=np.arange(count // points - 1, count, count // points))
     kept = few[["regret", "optimal_value"]]
     kept["regret"] = few["regret"].astype(np.float32)
+    axes = [f"{PREFIX}{axis}" for axis in ("stage", "level", "action", "outcome")]
     for table in TABLES:
-        kept[f"{PREFIX}{table}"] = _padded(
-            table, [instances[str(n)] for n in kept["instance"].values]
-        )
+        arrays = [np.asarray(getattr(instances[str(n)], table)) for n in kept["instance"].values]
+        stacked = stack_padded(arrays, fill=-1, dtype=arrays[0].dtype)
+        kept[f"{PREFIX}{table}"] = (("instance", *axes[: stacked.ndim - 1]), stacked)
     kept.attrs = {
         key: dataset.attrs[key] for key in ("config", "versions", "created") if key in dataset.attrs
     } | {"command": command, "note": note}
     return kept
-
-
-def _padded(table: str, mdps: list[MDP]) -> tuple[tuple[str, ...], np.ndarray]:
-    """One table of all instances; sizes differ, so it is padded with -1."""
-    arrays = [np.asarray(getattr(mdp, table)) for mdp in mdps]
-    axes = [f"{PREFIX}{axis}" for axis in ("stage", "level", "action", "outcome")]
-    largest = tuple(np.max([a.shape for a in arrays], axis=0).astype(int)) if arrays[0].ndim else ()
-    full = np.full((len(arrays), *largest), -1, arrays[0].dtype)
-    for row, array in zip(full, arrays, strict=True) if largest else ():
-        row[tuple(slice(0, size) for size in array.shape)] = array
-    if not largest:
-        full = np.array(arrays)
-    return ("instance", *axes[: len(largest)]), full
 
 
 def stored_instances(stored: xarray.Dataset) -> dict[str, MDP]:

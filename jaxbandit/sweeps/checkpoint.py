@@ -1,5 +1,4 @@
-"""Checkpoints, from which a killed sweep continues: flat arrays, atomic writes, checksums, two
-generations.
+"""Checkpoints, from which a killed sweep continues: flat arrays, atomic writes, checksums, two generations.
 
 A checkpoint directory belongs to one configuration (`Store` refuses any other) and holds
 
@@ -7,31 +6,153 @@ A checkpoint directory belongs to one configuration (`Store` refuses any other) 
     done-<tile>.jbk          results of finished lanes: more seeds later run only the new ones
     carry-<tile>.<0|1>.jbk   state of a tile that is under way, the last two generations
     stale-*                  files of learners that have been edited since
+    *.damaged                files with a wrong checksum
     lock                     held by the sweep that uses the directory
 
-Files are those of `saved`. Each is written under a temporary name in the same directory, flushed to disk,
-renamed, and the directory flushed: a kill or a power cut leaves the old file or the new one, never
-half of one. A file whose checksum is wrong is reported and not used; all that config.json says of files is in them, too,
-so that its loss loses nothing.
+A .jbk file is a magic string, the SHA-256 of what follows, and an uncompressed npz with a JSON header: nothing is pickled,
+and an untrusted file is refused before it asks for more memory than it has bytes. Files are written by
+`files.write_atomically`: a kill or a power cut leaves the old file or the new one. A file that cannot be read stops the
+sweep; one with a wrong checksum is renamed and its lanes run again; none is deleted. All that config.json says of files is
+in them, too, so its loss loses nothing. Names of files come from their lanes, so the directories of the shards of a
+sweep, copied into one, are the checkpoint of the whole sweep.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import json
 import os
 import warnings
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from jaxbandit.errors import CheckpointError
-from jaxbandit.files import MARK, FolderLock, lock_folder, write_atomically
-from jaxbandit.programs import Program
-from jaxbandit.sweeps.saved import Saved, decode, encode
+import numpy as np
 
+from jaxbandit.errors import CheckpointError
+from jaxbandit.files import FolderLock, lock_folder, read_file, write_atomically
+from jaxbandit.programs import Program
+
+MAGIC = b"jaxbandit-1\n"
 CONFIG = "config.json"
+LARGEST_CONFIG = 2**26
+"""Bytes of config.json that are read."""
+
+
+@dataclass(frozen=True)
+class CheckpointFile:
+    """The content of a .jbk file: a JSON header and named arrays."""
+
+    header: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+def encode(saved: CheckpointFile) -> bytes:
+    """The bytes of a .jbk file.
+
+    Example:
+        >>> from jaxbandit.sweeps.checkpoint import CheckpointFile, decode, encode
+        >>> import numpy as np
+        >>> decode(encode(CheckpointFile({"step": 3}, {"x": np.arange(2)}))).header
+        {'step': 3}
+    """
+    for name, array in saved.arrays.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"{name}: dtype {array.dtype}; accepted: plain numbers")
+    buffer = io.BytesIO()
+    header = np.frombuffer(json.dumps(saved.header).encode(), np.uint8)
+    named: dict[str, Any] = {f"array:{name}": array for name, array in saved.arrays.items()}
+    np.savez(buffer, header=header, **named)
+    payload = buffer.getvalue()
+    return MAGIC + hashlib.sha256(payload).digest() + payload
+
+
+def decode(content: bytes) -> CheckpointFile:
+    """The inverse of `encode`; ValueError if the content is not whole."""
+    start = len(MAGIC) + 32
+    payload = content[start:]
+    right = MAGIC + hashlib.sha256(payload).digest()
+    if content[:start] != right:
+        raise ValueError("truncated or corrupted (its checksum does not match)")
+    try:
+        return _unpacked(payload)
+    except Exception as error:  # an untrusted file: zip, numpy and json raise errors of many kinds
+        raise ValueError(f"not written by a sweep ({error})") from error
+
+
+def _unpacked(payload: bytes) -> CheckpointFile:
+    """Arrays and header; nothing is unpickled, and nothing larger than the file is made."""
+    with zipfile.ZipFile(io.BytesIO(payload)) as parts:
+        packed = [each for each in parts.infolist() if each.compress_type != zipfile.ZIP_STORED]
+        if packed or sum(each.file_size for each in parts.infolist()) > len(payload):
+            raise ValueError("compressed")
+    with np.load(io.BytesIO(payload), allow_pickle=False) as file:
+        arrays = {
+            name.removeprefix("array:"): file[name] for name in file.files if name != "header"
+        }
+        header = json.loads(file["header"].tobytes())
+    if not isinstance(header, dict):
+        raise ValueError("no header")
+    return CheckpointFile(header, arrays)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+
+
+def _lane(value: Any) -> bool:
+    types = [type(each) for each in value] if isinstance(value, list) else []
+    return types == [str, str, int, int] and min(value[2:]) >= 0
+
+
+def _seconds(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 2**63
+
+
+HEADER: dict[str, Callable[[Any], bool]] = {
+    "lanes": lambda value: isinstance(value, list) and bool(value) and all(map(_lane, value)),
+    "compile_seconds": _seconds,
+    "run_seconds": _seconds,
+    "bits": lambda value: isinstance(value, list) and all(map(_texts, value)),
+    "programs": _texts,
+}
+"""Entries of every header, with their checks."""
+DONE = {"name": lambda value: isinstance(value, str)}
+CARRY = dict.fromkeys(
+    ("episodes", "generation"), lambda value: type(value) is int and 0 <= value < 2**63
+)
+
+
+def wrong_entries(saved: CheckpointFile, finished: bool) -> list[str]:
+    """Entries that a file of finished lanes, or of a tile under way, lacks or has with a wrong type or shape.
+
+    Example:
+        >>> header = {"lanes": [["U", "I", 0, 0]], "name": "a", "bits": [], "programs": {}}
+        >>> wrong_entries(CheckpointFile(header, {"regret": np.array([[np.nan]])}), finished=True)
+        ['compile_seconds', 'run_seconds', 'regret']
+    """
+    header = saved.header
+    expected = HEADER | (DONE if finished else CARRY)
+    found = [
+        name for name, valid in expected.items() if name not in header or not valid(header[name])
+    ]
+    if not finished or "lanes" in found:
+        return found
+    lanes = len(header["lanes"])
+    regret = saved.arrays.get("regret", np.array(np.nan))
+    wrong = {
+        name
+        for name, array in saved.arrays.items()
+        if array.shape[:1] != (lanes,) or array.dtype.kind not in "fiub"
+    }
+    if regret.dtype != np.float64 or not np.isfinite(regret).all():
+        wrong.add("regret")
+    return found + sorted(wrong)
 
 
 def fingerprint(config: Mapping[str, Any]) -> str:
@@ -62,10 +183,11 @@ class Store:
 
     Example:
         >>> import tempfile, numpy as np
-        >>> from jaxbandit.sweeps.checkpoint import Saved, Store
+        >>> from jaxbandit.sweeps.checkpoint import CheckpointFile, Store
+        >>> header = {"lanes": [["U", "I", 0, 0]], "compile_seconds": 0, "run_seconds": 0, "episodes": 100}
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = Store(folder, {"seed": 0})
-        ...     store.save_carry("a", Saved({"episodes": 100}, {"x": np.zeros(2)}))
+        ...     store.save_carry("a", CheckpointFile(header, {"x": np.zeros(2)}))
         ...     store.close()
         ...     Store(folder, {"seed": 0}).load_carry("a").header["episodes"]
         100
@@ -97,8 +219,6 @@ class Store:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock = lock_folder(self.directory) if alone else None
-            for leftover in self.directory.glob(f"*{MARK}"):
-                leftover.unlink(missing_ok=True)
             if not resume:
                 for old in [*self.directory.glob("*.jbk"), self.directory / CONFIG]:
                     old.unlink(missing_ok=True)
@@ -132,16 +252,20 @@ class Store:
     def _check(self, config: Mapping[str, Any], allow_other_bits: bool) -> None:
         path = self.directory / CONFIG
         self._parts: dict[str, dict[str, str]] = {}
-        if not path.exists():
-            return
         try:
-            there = json.loads(path.read_bytes())
+            content = read_file(path, limit=LARGEST_CONFIG)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise unreadable(path, error) from error
+        try:
+            there = json.loads(content)
             if there.pop("checksum", None) != fingerprint(there):
                 raise ValueError("its checksum does not match")
             before, bits = there["config"], dict(there["bits"])
             self._parts = dict(there["programs"])
             others = [dict(each) for each in there["other_bits"]]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # Every file carries the fingerprint, the bits and the programs too, so nothing else can slip in.
             warnings.warn(f"checkpoint: {path} is corrupted and is written anew", stacklevel=4)
             return
@@ -176,13 +300,13 @@ class Store:
             saved = self._read(path)
             if saved is None:
                 continue
-            for bits in saved.header.get("bits", ()):
+            for bits in saved.header["bits"]:
                 self._meet(bits, allow_other_bits)
-            for learner, digest in saved.header.get("programs", {}).items():
+            for learner, digest in saved.header["programs"].items():
                 now = self.programs.get(learner)
                 if now is not None and now.digest != digest:
                     changed[learner] = now.changes(self._parts.get(learner, {}))
-                    os.replace(path, path.with_name(f"stale-{path.name}"))
+                    os.replace(path, unused_name(path.with_name(f"stale-{path.name}")))
                     break
         for learner, parts in changed.items():
             what = _listed(parts) or "something that cannot be compared between two runs"
@@ -192,28 +316,28 @@ class Store:
                 stacklevel=5,
             )
 
-    def save_done(self, name: str, saved: Saved) -> None:
+    def save_done(self, name: str, saved: CheckpointFile) -> None:
         """Keeps the results of finished lanes, then drops their carry."""
         self._write(self.directory / f"done-{name}.jbk", saved)
         self.discard_carry(name)
 
-    def save_carry(self, name: str, saved: Saved) -> None:
+    def save_carry(self, name: str, saved: CheckpointFile) -> None:
         """Keeps the state of a tile, in place of the older of its two generations."""
         if name not in self._generation:
             self.load_carry(name)
         generation = self._generation.get(name, 0) + 1
         slot = self._generations(name)[generation % 2]
-        self._write(slot, Saved({**saved.header, "generation": generation}, saved.arrays))
+        self._write(slot, CheckpointFile({**saved.header, "generation": generation}, saved.arrays))
         self._generation[name] = generation
 
-    def load_carry(self, name: str) -> Saved | None:
+    def load_carry(self, name: str) -> CheckpointFile | None:
         """The newest whole generation of a tile's state, or None."""
-        found = [self._read(path) for path in self._generations(name) if path.exists()]
+        found = [self._read(path) for path in self._generations(name)]
         whole = [saved for saved in found if saved is not None]
         if not whole:
             return None
-        newest = max(whole, key=lambda saved: saved.header.get("generation", 0))
-        self._generation[name] = newest.header.get("generation", 0)
+        newest = max(whole, key=lambda saved: saved.header["generation"])
+        self._generation[name] = newest.header["generation"]
         return newest
 
     def carries(self) -> list[str]:
@@ -225,8 +349,8 @@ class Store:
             }
         )
 
-    def load_done(self) -> list[Saved]:
-        """The results of all finished lanes; files that are not whole are reported and removed."""
+    def load_done(self) -> list[CheckpointFile]:
+        """The results of all finished lanes; files that are not whole are reported and set aside."""
         loaded = (self._read(path) for path in sorted(self.directory.glob("done-*.jbk")))
         return [saved for saved in loaded if saved is not None]
 
@@ -238,7 +362,7 @@ class Store:
     def _generations(self, name: str) -> list[Path]:
         return [self.directory / f"carry-{name}.{slot}.jbk" for slot in (0, 1)]
 
-    def _write(self, path: Path, saved: Saved) -> None:
+    def _write(self, path: Path, saved: CheckpointFile) -> None:
         learners = {lane[0] for lane in saved.header.get("lanes", ())}
         programs = {name: each.digest for name, each in self.programs.items() if name in learners}
         own = {
@@ -246,7 +370,7 @@ class Store:
             "programs": programs,
             "bits": [self.bits, *self.other_bits],
         }
-        content = encode(Saved({**saved.header, **own}, saved.arrays))
+        content = encode(CheckpointFile({**saved.header, **own}, saved.arrays))
         try:
             write_atomically(path, content)
         except OSError as error:
@@ -255,23 +379,52 @@ class Store:
                 f"make room and run again with checkpoint={str(self.directory)!r} to continue from it"
             ) from error
 
-    def _read(self, path: Path) -> Saved | None:
-        """A file's content; None, with a warning, if it is not whole."""
+    def _read(self, path: Path) -> CheckpointFile | None:
+        """A file's content; None if it is not there or, with a warning, not whole: then it is set aside.
+
+        What cannot be read may be whole, so it stops the sweep.
+        """
         try:
-            saved = decode(path.read_bytes())
-        except (ValueError, OSError) as error:
+            content = read_file(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise unreadable(path, error) from error
+        try:
+            saved = decode(content)
+            if wrong := wrong_entries(saved, finished=path.name.startswith("done-")):
+                raise ValueError(f"not written by a sweep (its {', '.join(wrong)})")
+        except ValueError as error:
+            aside = unused_name(path.with_name(f"{path.name}.damaged"))
+            try:
+                os.replace(path, aside)
+            except OSError as refused:
+                raise unreadable(path, refused) from error
             warnings.warn(
-                f"checkpoint: {path} is not used: {error}; "
+                f"checkpoint: {path} is not used: {error}; it is kept as {aside.name}, and "
                 "its part of the sweep goes back to the checkpoint before it",
                 stacklevel=3,
             )
-            path.unlink(missing_ok=True)
             return None
         if saved.header.get("fingerprint") != self.fingerprint:
             raise CheckpointError(
                 f"checkpoint: {path} belongs to another configuration; remove it or give another directory"
             )
         return saved
+
+
+def unreadable(path: Path, error: OSError) -> CheckpointError:
+    """The refusal of a file that may be whole but cannot be read now."""
+    return CheckpointError(
+        f"checkpoint: cannot read {path} ({error.strerror or error}); it was left as it is; "
+        "accepted: readable regular files, or another directory"
+    )
+
+
+def unused_name(path: Path) -> Path:
+    """The path, with a number behind it if there is such a file already."""
+    names = (path if number == 1 else path.with_name(f"{path.name}{number}") for number in count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _listed(lines: list[str]) -> str:

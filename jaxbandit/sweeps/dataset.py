@@ -1,16 +1,21 @@
 """The Dataset of a sweep: labelled arrays from the results of finished tiles.
 
-    regret          [learner, instance, (parameter), seed, episode]  cumulative exact expected
-    regret final_gap       [..., seed]                                      regret of an episode of
-    the next policy final_policy    [..., seed, stage, level]                        its actions;
-    nan if unknown or randomised phase_end       [..., seed, phase]
-    episode at which a phase ended, or nan active_actions  [..., seed, phase, stage, level]
-           number of active actions after the phase compile_seconds, run_seconds,
-           episodes_per_second [learner, instance];  optimal_value [instance]
-    optimal_policy  [instance, stage, level]
+    regret          [learner, instance, (parameter), seed, episode]   cumulative exact expected regret
+    final_gap       [..., seed]                        regret of an episode of the next policy
+    final_policy    [..., seed, stage, level]          its actions; nan if unknown or randomised
+    phase_end       [..., seed, phase]                 episode at which a phase ended, or nan
+    active_actions  [..., seed, phase, stage, level]   number of active actions after the phase
+    compile_seconds, run_seconds, episodes_per_second  [learner, instance]
+    optimal_value   [instance];  optimal_policy  [instance, stage, level]
+    mdp_prob, mdp_reward, mdp_next_level  [instance, stage, level, action, outcome]
+    mdp_rank        [instance, stage, level, action], nan without an order;  mdp_start [instance]
+    action_name     [instance, stage, action];  reward_unit, reward_scale, level_name [instance]
+    reward_offset   [instance, stage]: added to rewards in the unit; nan if the instance has none
 
-Instances of different sizes are padded with nan, and so are learners without phases or with fewer
-parameter points; a learner without a grid is the same at every point. A tile's seconds are shared out evenly among its lanes.
+The instances (mdp_*, action_name, ...) let a result be read and drawn by itself: `jaxbandit.instance_of` turns them back
+into an MDP. Instances of different sizes are padded with nan (names with ""), and so are learners without phases or with
+fewer parameter points; a learner without a grid is the same at every point. A tile's seconds are shared out evenly among
+its lanes.
 """
 
 from __future__ import annotations
@@ -28,12 +33,12 @@ import numpy as np
 import jaxbandit
 from jaxbandit.engines.tables import optimal_policy, optimal_value
 from jaxbandit.mdp import MDP
+from jaxbandit.mdp.labels import Labels, labels_of
 from jaxbandit.metrics import METRICS
 from jaxbandit.parameter_axis import index_parameters, parameter_coordinates
-from jaxbandit.sweeps.annotations import annotate, store_instances
+from jaxbandit.sweeps.checkpoint import CheckpointFile
 from jaxbandit.sweeps.families import Instances
 from jaxbandit.sweeps.parameters import LearnerGrid
-from jaxbandit.sweeps.saved import Saved
 from jaxbandit.sweeps.tiles import lanes_of
 
 if TYPE_CHECKING:
@@ -49,9 +54,46 @@ AXES = {
 SMALL_NUMBERS = ("final_policy", "active_actions")
 """Small whole numbers (or nan): float32 holds them exactly in half the memory."""
 
+TABLES = ("prob", "reward", "next_level")
+TEXTS: dict[str, tuple[str, str]] = {
+    "regret": ("cumulative regret", "reward"),
+    "final_gap": ("regret of one episode of the last policy", "reward"),
+    "final_policy": ("actions of the last policy", "1"),
+    "phase_end": ("episode at which the phase ended", "episodes"),
+    "active_actions": ("active actions after the phase", "1"),
+    "compile_seconds": ("time of compiling", "s"),
+    "run_seconds": ("time of running", "s"),
+    "episodes_per_second": ("episodes per second", "s-1"),
+    "optimal_value": ("value of the optimal policy", "reward"),
+    "optimal_policy": ("actions of the optimal policy", "1"),
+    "mdp_prob": ("probability of the outcome", "1"),
+    "mdp_reward": ("reward of the outcome", "reward"),
+    "mdp_next_level": ("level that the outcome leads to", "1"),
+    "mdp_rank": ("known order of the actions", "1"),
+    "mdp_start": ("level of the first stage", "1"),
+    "action_name": ("name of the action", "1"),
+    "reward_unit": ("unit of rewards", "1"),
+    "reward_scale": ("what a reward of 1 is in that unit", "1"),
+    "reward_offset": ("what is added to a reward in that unit", "1"),
+    "level_name": ("what a level counts", "1"),
+    "learner": ("learner", "1"),
+    "instance": ("instance", "1"),
+    "family": ("family of the instance", "1"),
+    "seed": ("seed", "1"),
+    "episode": ("episode", "episodes"),
+    "phase": ("phase", "1"),
+    "stage": ("stage", "1"),
+    "level": ("level", "1"),
+    "action": ("action", "1"),
+    "outcome": ("outcome", "1"),
+    "parameter": ("point of the parameter grid", "1"),
+    "varied": ("whether the learner varies parameters", "1"),
+}
+"""Variable -> long_name and units; "reward" is the reward of the MDP, at most 1 in an episode."""
+
 
 def make_dataset(
-    results: Sequence[Saved],
+    results: Sequence[CheckpointFile],
     learners: Mapping[str, LearnerGrid],
     instances: Instances,
     seeds: Sequence[int],
@@ -98,7 +140,7 @@ def make_dataset(
 
 
 def warn_of_nan(dataset: xarray.Dataset, metrics: Mapping[str, Any]) -> None:
-    """A word about every metric that is nan where a number could be expected.
+    """A warning about every metric that is nan where a number could be expected.
 
     Shipped ones are nan for learners that do not have them, and one of the user's own may be so for some of
     the learners; but none of these is nan here and a number there for one learner.
@@ -124,7 +166,7 @@ def warn_of_nan(dataset: xarray.Dataset, metrics: Mapping[str, Any]) -> None:
 
 def _fill(
     name: str,
-    results: Sequence[Saved],
+    results: Sequence[CheckpointFile],
     learners: list[str],
     instances: list[str],
     seeds: Sequence[int],
@@ -195,7 +237,7 @@ def _padded(
 
 
 def _seconds(
-    results: Sequence[Saved], learners: list[str], instances: list[str], num_episodes: int
+    results: Sequence[CheckpointFile], learners: list[str], instances: list[str], num_episodes: int
 ) -> dict[str, Any]:
     totals = np.zeros((3, len(learners), len(instances)))
     for found in results:
@@ -211,15 +253,9 @@ def _seconds(
 
 
 def _optimal(instances: Mapping[str, MDP]) -> dict[str, Any]:
-    horizon = max(mdp.horizon for mdp in instances.values())
-    width = max(mdp.width for mdp in instances.values())
-    values = np.empty(len(instances))
-    policies = np.full((len(instances), horizon, width + 1), np.nan, np.float32)
-    for index, mdp in enumerate(instances.values()):
-        values[index] = optimal_value(mdp)
-        policies[index, : mdp.horizon, : mdp.width + 1] = optimal_policy(mdp)
+    policies = stack_padded([optimal_policy(mdp) for mdp in instances.values()])
     return {
-        "optimal_value": (("instance",), values),
+        "optimal_value": (("instance",), np.array([*map(optimal_value, instances.values())])),
         "optimal_policy": (("instance", "stage", "level"), policies),
     }
 
@@ -269,4 +305,75 @@ def _attributes(config: Mapping[str, Any]) -> dict[str, str]:
         "seed": str(config["seed"]),
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "jaxbandit_version": jaxbandit.__version__,
+    }
+
+
+def annotate(dataset: xarray.Dataset) -> xarray.Dataset:
+    """Gives every variable and coordinate its ``long_name`` and ``units``.
+
+    Example:
+        >>> import xarray
+        >>> annotate(xarray.Dataset({"regret": ("episode", [0.5])}))["regret"].attrs
+        {'long_name': 'cumulative regret', 'units': 'reward'}
+    """
+    for name, variable in dataset.variables.items():
+        text, units = TEXTS.get(str(name), (str(name).replace("_", " "), "1"))
+        dataset[name].attrs.update({"long_name": text, "units": units, **variable.attrs})
+    return dataset
+
+
+def store_instances(dataset: xarray.Dataset, instances: Mapping[str, MDP]) -> xarray.Dataset:
+    """The Dataset with the tables and the names of its instances, in its order."""
+    mdps = list(instances.values())
+    sizes = tuple(np.max([mdp.prob.shape for mdp in mdps], axis=0).tolist())
+    states = ("instance", "stage", "level", "action")
+    added: dict[str, Any] = {
+        f"mdp_{name}": ((*states, "outcome"), stack_padded([getattr(mdp, name) for mdp in mdps]))
+        for name in TABLES
+    }
+    ranks = [np.empty((0, 0, 0)) if mdp.rank is None else mdp.rank for mdp in mdps]
+    added["mdp_rank"] = (states, stack_padded(ranks, sizes[:3]))
+    added["mdp_start"] = (("instance",), np.array([int(mdp.start) for mdp in mdps], np.int32))
+    added |= _names([labels_of(mdp) for mdp in mdps], sizes)
+    # coordinates, so that results of different sizes can be joined
+    return dataset.assign(added).assign_coords(
+        action=np.arange(sizes[2]), outcome=np.arange(sizes[3])
+    )
+
+
+def stack_padded(
+    arrays: Sequence[Any],
+    shape: tuple[int, ...] | None = None,
+    fill: float = np.nan,
+    dtype: Any = np.float32,
+) -> np.ndarray:
+    """Arrays of one rank on a new first axis, each in the first corner of ``shape`` (the largest sizes if None).
+
+    Example:
+        >>> stack_padded([[1, 2], [3]]).tolist()
+        [[1.0, 2.0], [3.0, nan]]
+    """
+    arrays = [np.asarray(array) for array in arrays]
+    if shape is None:
+        shape = tuple(np.max([array.shape for array in arrays], axis=0).astype(int).tolist())
+    padded = np.full((len(arrays), *shape), fill, dtype)
+    for row, array in enumerate(arrays):
+        corner: Any = (row, *(slice(0, size) for size in array.shape))
+        padded[corner] = array
+    return padded
+
+
+def _names(words: list[Labels], sizes: tuple[int, ...]) -> dict[str, Any]:
+    """Names and units; empty ones where an instance has none, so that all results join."""
+    names = np.full((len(words), sizes[0], sizes[2]), "", object)
+    for row, each in enumerate(words):
+        for i, actions in enumerate(each.actions):
+            names[row, i, : len(actions)] = actions
+    offsets = stack_padded([each.offsets for each in words], sizes[:1], dtype=np.float64)
+    return {
+        "action_name": (("instance", "stage", "action"), names.astype(str)),
+        "reward_unit": (("instance",), np.array([each.unit for each in words], str)),
+        "reward_scale": (("instance",), np.array([each.scale for each in words])),
+        "reward_offset": (("instance", "stage"), offsets),
+        "level_name": (("instance",), np.array([each.level for each in words], str)),
     }

@@ -113,10 +113,12 @@ def _plain(value: Any) -> Any:
 
 
 def digest(mdp: MDP) -> str:
-    """SHA-256 of an instance's arrays, types and shapes."""
+    """SHA-256 of an instance's arrays, types and shapes; float64 arrays of float32 numbers (as under x64) count as float32."""
     total = hashlib.sha256()
     for name, leaf in mdp._asdict().items():
         array = None if leaf is None else np.ascontiguousarray(leaf)
+        if array is not None and array.dtype == np.float64 and (array == array.astype("f4")).all():
+            array = array.astype("f4")
         total.update(
             f"{name} {None if array is None else (array.dtype.str, array.shape)};".encode()
         )

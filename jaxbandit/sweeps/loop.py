@@ -22,11 +22,10 @@ import numpy as np
 
 from jaxbandit import distributed
 from jaxbandit.errors import SweepInterrupted
-from jaxbandit.sweeps.checkpoint import Store
+from jaxbandit.sweeps.checkpoint import CheckpointFile, Store
 from jaxbandit.sweeps.families import stack
 from jaxbandit.sweeps.options import SweepOptions
 from jaxbandit.sweeps.progress import Display, Interruption, tell
-from jaxbandit.sweeps.saved import Saved
 from jaxbandit.sweeps.tiles import Group, Lane, Tile
 from jaxbandit.xla.threefry import fold_in
 
@@ -54,9 +53,9 @@ class Settings(SweepOptions):
 def lane_keys(seed: int, lanes: Sequence[Lane]) -> np.ndarray:
     """Words of keys, uint32 [lanes, 1, 2]: fold_in(fold_in(key(seed), crc32(instance name)), seed number).
 
-    On the host: jax would compile a program for every number of lanes.
+    On the host: jax would compile a program for every number of lanes, and add `jax_random_seed_offset` to the seed.
     """
-    root = np.asarray(jax.random.key_data(jax.random.key(seed, impl="threefry2x32")))
+    root = np.array([0, seed], np.uint32)
     names = np.asarray([zlib.crc32(instance.encode()) for _, instance, _, _ in lanes], np.uint32)
     numbers = np.asarray([number for *_, number in lanes], np.uint32)
     return np.stack(fold_in(fold_in((root[:1], root[1:]), names), numbers), -1)[:, None]
@@ -122,15 +121,15 @@ def run_tiles(
     store: Store | None,
     display: Display,
     interruption: Interruption,
-    on_chunk: Callable[[dict[int, Saved]], None] | None = None,
-) -> list[Saved]:
+    on_chunk: Callable[[dict[int, CheckpointFile]], None] | None = None,
+) -> list[CheckpointFile]:
     """Runs all tiles and returns what their lanes found; the first error of any worker ends the sweep.
 
     ``on_chunk`` is called in this thread after chunks, with what tiles (by number) have found so far.
     """
     waiting = list(reversed(list(enumerate(tiles))))
-    found: dict[int, Saved] = {}
-    under_way: dict[int, Saved] = {}
+    found: dict[int, CheckpointFile] = {}
+    under_way: dict[int, CheckpointFile] = {}
     errors: list[BaseException] = []
     lock = threading.Lock()
 
@@ -185,7 +184,7 @@ def run_tiles(
     return [found[number] for number in range(len(tiles))]
 
 
-def _look(on_chunk: Any, under_way: dict[int, Saved], seen: Any) -> Any:
+def _look(on_chunk: Any, under_way: dict[int, CheckpointFile], seen: Any) -> Any:
     """Calls ``on_chunk`` if anything has come since the last time."""
     now = dict(under_way)
     mark = [(number, id(saved)) for number, saved in sorted(now.items())]
@@ -196,12 +195,13 @@ def _look(on_chunk: Any, under_way: dict[int, Saved], seen: Any) -> Any:
 
 @contextlib.contextmanager
 def inherited() -> Iterator[Any]:
-    """A function that calls another one with this thread's promotion rules of jax, which threads do not share."""
+    """A function that calls another one with this thread's settings of jax, which threads do not share."""
     config: Any = jax.config
     dtypes, ranks = config.jax_numpy_dtype_promotion, config.jax_numpy_rank_promotion
 
     def enter(function: Any, *arguments: Any) -> None:
-        with jax.numpy_dtype_promotion(dtypes), jax.numpy_rank_promotion(ranks):
+        promotion = jax.numpy_dtype_promotion(dtypes), jax.numpy_rank_promotion(ranks)
+        with promotion[0], promotion[1], jax.transfer_guard("allow"):
             function(*arguments)
 
     yield enter
@@ -215,8 +215,8 @@ def run_tile(
     display: Display,
     stopping: Any,
     device: Any,
-    note: Callable[[Saved], None] | None = None,
-) -> Saved:
+    note: Callable[[CheckpointFile], None] | None = None,
+) -> CheckpointFile:
     """Runs a tile to its end, from its checkpoint if it has one."""
     display.begin(tile)
     name = tile.name()
@@ -251,17 +251,19 @@ def run_tile(
         display.advance((done - before) * count, tile)
         if note is not None:
             so_far = {"regret": runner.so_far(carry)[:, 0]}
-            note(Saved({**header, **seconds(), "episodes": done}, so_far))
+            note(CheckpointFile({**header, **seconds(), "episodes": done}, so_far))
         if done >= settings.num_episodes:
             break
         due = time.monotonic() - last_save >= settings.checkpoint_seconds
         if store is not None and (due or stopping()):
-            store.save_carry(name, Saved({**header, **seconds(), "episodes": done}, flatten(carry)))
+            store.save_carry(
+                name, CheckpointFile({**header, **seconds(), "episodes": done}, flatten(carry))
+            )
             last_save = time.monotonic()
         if stopping():
             raise Stop
     result = {key: values[:, 0] for key, values in runner.result(carry).items()}
-    kept = Saved({**header, **seconds(), "name": name}, result)
+    kept = CheckpointFile({**header, **seconds(), "name": name}, result)
     if store is not None:
         store.save_done(name, kept)
     return kept
@@ -288,9 +290,9 @@ def run_watched(
     tiles: list[Tile],
     store: Store | None,
     progress: bool | str,
-    on_chunk: Callable[[dict[int, Saved]], None] | None,
+    on_chunk: Callable[[dict[int, CheckpointFile]], None] | None,
     **already: int,
-) -> list[Saved]:
+) -> list[CheckpointFile]:
     """`run_tiles` with a progress line, ended by Ctrl-C after the chunk; ``already`` is what a checkpoint has (`Display`)."""
     if not tiles:
         tell(progress, "all runs are in the checkpoint: nothing is left to run")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,23 +15,22 @@ from typing import Any
 import jax
 
 from jaxbandit import distributed
-from jaxbandit.sweeps.checkpoint import Store
-from jaxbandit.sweeps.saved import Saved, decode, encode, missing
+from jaxbandit.sweeps.checkpoint import CheckpointFile, Store, decode, encode
 from jaxbandit.sweeps.tiles import Group, Lane, Tile, lanes_of, make_tiles
 
 
 @dataclass(frozen=True)
-class Stock:
+class CheckpointState:
     """What the checkpoints of all processes hold."""
 
-    results: list[Saved]
+    results: list[CheckpointFile]
     """Finished lanes that this process has."""
     finished: list[list[dict[str, Any]]]
     """For every process, the headers of its finished tiles."""
     carries: list[list[dict[str, Any]]]
     """For every process, the headers of its tiles under way."""
 
-    def first_holder(self, found: Saved) -> int:
+    def first_holder(self, found: CheckpointFile) -> int:
         """The first process that has this result; it alone hands it on."""
         name = found.header["name"]
         return next(
@@ -52,39 +50,26 @@ def open_store(directory: str | os.PathLike[str], **how: Any) -> Store:
     return store
 
 
-def take_stock(store: Store | None) -> Stock:
+def checkpoint_state(store: Store | None) -> CheckpointState:
     """Reads the checkpoint and tells the other processes about it, so that all make the same
     plan."""
     results = store.load_done() if store is not None else []
     under_way = [store.load_carry(name) for name in store.carries()] if store is not None else []
-    results = [found for found in results if _usable(found, finished=True)]
-    begun = [found for found in under_way if found is not None and _usable(found, finished=False)]
+    begun = [found for found in under_way if found is not None]
     mine = {
         "finished": [found.header for found in results],
         "carries": [found.header for found in begun],
     }
     all_of_them = [json.loads(content) for content in distributed.gather(json.dumps(mine).encode())]
-    return Stock(
+    return CheckpointState(
         results,
         [each["finished"] for each in all_of_them],
         [each["carries"] for each in all_of_them],
     )
 
 
-def _usable(found: Saved, finished: bool) -> bool:
-    """Whether a file of a checkpoint has all that a sweep writes; what it lacks is said."""
-    lacking = missing(found, finished)
-    if lacking:
-        what = "of finished runs" if finished else "of a state"
-        warnings.warn(
-            f"checkpoint: a file {what} is not used: it was not written by a sweep ({', '.join(lacking)})",
-            stacklevel=4,
-        )
-    return not lacking
-
-
 def assign(
-    groups: list[Group], held: Stock, seeds: Collection[int]
+    groups: list[Group], held: CheckpointState, seeds: Collection[int]
 ) -> tuple[list[Tile], list[Tile]]:
     """All tiles, and those of this process. Tiles under way stay with a process that has their state."""
     finished = {
@@ -111,7 +96,7 @@ def assign(
     return tiles, [tile for tile, owner in zip(tiles, owners, strict=True) if owner == here]
 
 
-def begun_episodes(held: Stock, tiles: Collection[Tile]) -> int:
+def begun_episodes(held: CheckpointState, tiles: Collection[Tile]) -> int:
     """Episodes, of all lanes together, that the checkpoint of this process has of unfinished tiles."""
     lanes = {tile.lanes for tile in tiles}
     mine = held.carries[jax.process_index()]
@@ -119,32 +104,28 @@ def begun_episodes(held: Stock, tiles: Collection[Tile]) -> int:
     return sum(header["episodes"] * len(header["lanes"]) for header in under_way)
 
 
-def forget_stale(store: Store, results: list[Saved]) -> None:
+def forget_stale(store: Store, results: list[CheckpointFile]) -> None:
     """Drops states whose lanes have been finished in another tile."""
     finished: set[Lane] = {lane for found in results for lane in lanes_of(found.header)}
     for name in store.carries():
         saved = store.load_carry(name)
-        if (
-            saved is not None
-            and "lanes" in saved.header
-            and set(lanes_of(saved.header)) <= finished
-        ):
+        if saved is not None and set(lanes_of(saved.header)) <= finished:
             store.discard_carry(name)
 
 
-def exchange(results: list[Saved]) -> list[Saved]:
+def exchange(results: list[CheckpointFile]) -> list[CheckpointFile]:
     """The results of all processes, in every process."""
     if jax.process_count() == 1:
         return results
     return [found for content in distributed.gather(_pack(results)) for found in _unpack(content)]
 
 
-def _pack(results: list[Saved]) -> bytes:
+def _pack(results: list[CheckpointFile]) -> bytes:
     contents = [encode(found) for found in results]
     return b"".join(len(content).to_bytes(8, "big") + content for content in contents)
 
 
-def _unpack(content: bytes) -> Iterator[Saved]:
+def _unpack(content: bytes) -> Iterator[CheckpointFile]:
     while content:
         size = int.from_bytes(content[:8], "big")
         yield decode(content[8 : 8 + size])

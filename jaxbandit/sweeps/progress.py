@@ -196,8 +196,9 @@ def _has_widgets() -> bool:
 class Interruption:
     """While open, the first signal to stop only sets ``requested``; a second Ctrl-C interrupts at once.
 
-    Ctrl-C, and what schedulers and closing terminals send before they kill: SIGTERM, SIGHUP, SIGUSR1. Signals can be
-    caught in the main thread only; in another one this does nothing.
+    Ctrl-C, and what schedulers and closing terminals send before they kill: SIGTERM, SIGHUP, SIGUSR1. A signal that is
+    ignored stays so (nohup, background jobs), and SIGHUP and SIGUSR1 stay with whoever handles them (faulthandler). Signals
+    can be caught in the main thread only; in another one this does nothing.
     """
 
     def __init__(self) -> None:
@@ -211,7 +212,7 @@ class Interruption:
         if threading.current_thread() is threading.main_thread():
             for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
                 number = getattr(signal, name, None)  # not all systems have all
-                if number is not None:
+                if number is not None and _is_free(number):
                     self._previous[number] = signal.signal(number, self._note)
         return self
 
@@ -227,3 +228,23 @@ class Interruption:
             self.cause = signal.Signals(number).name
         self.requested = True
         print("stopping after this chunk (press Ctrl-C again to stop at once)", file=sys.stderr)
+
+
+def _is_free(number: int) -> bool:
+    """Whether a sweep may handle the signal while it runs."""
+    handler = signal.getsignal(number)
+    if handler in (signal.SIG_IGN, None):
+        return False
+    if number in (signal.SIGINT, signal.SIGTERM):
+        return True
+    return handler is signal.SIG_DFL and not _caught_outside_python(number)
+
+
+def _caught_outside_python(number: int) -> bool:
+    """Whether C code has a handler, of which Python knows nothing; False where the system does not say."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            caught = next(line.split()[1] for line in file if line.startswith("SigCgt"))
+    except (OSError, StopIteration):
+        return False
+    return bool(int(caught, 16) >> (number - 1) & 1)

@@ -27,6 +27,7 @@ from jaxbandit import checks
 from jaxbandit.learner import RESERVED, Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import check_metrics, dims_of
+from jaxbandit.sweeps.checkpoint import CheckpointFile
 from jaxbandit.sweeps.dataset import AXES, make_dataset, warn_of_nan
 from jaxbandit.sweeps.estimate import measure
 from jaxbandit.sweeps.families import Instances, expand_instances
@@ -39,21 +40,21 @@ from jaxbandit.sweeps.groups import (
 )
 from jaxbandit.sweeps.identity import bits_of, identity, programs_of
 from jaxbandit.sweeps.loop import Settings, run_watched
-from jaxbandit.sweeps.merging import seeds_of
 from jaxbandit.sweeps.options import SweepOptions, with_options
 from jaxbandit.sweeps.parameters import LearnerGrid, expand_learners
 from jaxbandit.sweeps.processes import (
     assign,
     begun_episodes,
+    checkpoint_state,
     exchange,
     forget_stale,
     open_store,
-    take_stock,
 )
 from jaxbandit.sweeps.progress import Progress
-from jaxbandit.sweeps.saved import Saved
+from jaxbandit.sweeps.shards import seeds_of
 from jaxbandit.sweeps.tiles import Group, Plan, lanes_of, make_tiles
-from jaxbandit.xla.compilations import kept_compilations
+from jaxbandit.xla.compat import on_host
+from jaxbandit.xla.compilations import persistent_cache
 
 if TYPE_CHECKING:
     import xarray
@@ -73,7 +74,8 @@ class Job(NamedTuple):
     groups: list[Group]
 
 
-@kept_compilations()
+@persistent_cache()
+@on_host("sweep")
 @with_options
 def sweep(
     learners: Learners,
@@ -127,7 +129,7 @@ def sweep(
             resume=options.resume,
             allow_other_bits=options.allow_backend_change,
         )
-    held = take_stock(store)
+    held = checkpoint_state(store)
     _, mine = assign(groups, held, seeds)
     known = [found for found in held.results if held.first_holder(found) == jax.process_index()]
     described = {
@@ -151,7 +153,7 @@ def sweep(
     )  # fmt: skip
     total, on_chunk = settings.num_episodes, options.on_chunk
 
-    def report(under_way: dict[int, Saved]) -> None:
+    def report(under_way: dict[int, CheckpointFile]) -> None:
         parts = [*known, *under_way.values()]
         done = sum(
             len(lanes_of(each.header)) * each.header.get("episodes", total) for each in parts
@@ -175,7 +177,7 @@ def sweep(
     return found
 
 
-@kept_compilations()
+@persistent_cache()
 @with_options
 def plan(
     learners: Learners,

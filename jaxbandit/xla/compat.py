@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+from jax._src import core
 
 
 def x64(on: bool = True) -> Any:
@@ -19,6 +20,27 @@ def x64(on: bool = True) -> Any:
 
 
 @contextlib.contextmanager
+def on_host(name: str) -> Iterator[None]:
+    """A context for ``name``, which runs programs from Python: no transformation of jax may be tracing it.
+
+    Transfers between host and devices are explicit parts of it, so guards against them are off.
+
+    Example:
+        >>> jax.jit(on_host("sweep")(lambda: 0))()
+        Traceback (most recent call last):
+        ...
+        RuntimeError: sweep: called while jax traces a function; accepted: a call outside of jit, vmap, grad and scan
+    """
+    clean = getattr(core, "trace_state_clean", lambda: True)
+    if not clean():
+        raise RuntimeError(
+            f"{name}: called while jax traces a function; accepted: a call outside of jit, vmap, grad and scan"
+        )
+    with jax.transfer_guard("allow"):
+        yield
+
+
+@contextlib.contextmanager
 def settled() -> Iterator[None]:
     """A context in which programs are compiled and run, whatever the process-wide settings for debugging and random bits.
 
@@ -26,6 +48,7 @@ def settled() -> Iterator[None]:
     bits are drawn in one of jax's two ways. Without jit there is no program.
     """
     with (
+        jax.transfer_guard("allow"),
         jax.threefry_partitionable(True),
         jax.debug_nans(False),
         jax.debug_infs(False),

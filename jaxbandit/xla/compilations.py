@@ -1,9 +1,9 @@
 """Compiled programs that are kept between processes, in a folder of the user's and of bounded size.
 
 `JAXBANDIT_COMPILATION_CACHE` says where: a folder, or "none" for nowhere; not set, it is a folder in the user's cache
-directory. While a sweep runs, `kept_compilations` points jax's own persistent cache there, and afterwards takes
+directory. While a sweep runs, `persistent_cache` points jax's own persistent cache there, and afterwards takes
 everything back, so that other programs of the same process are not kept. The command line, whose process is its own, does
-so once and for all (`keep_compilations`). A user who has told jax where to keep compilations (`JAX_COMPILATION_CACHE_DIR`,
+so once and for all (`start_jax`). A user who has told jax where to keep compilations (`JAX_COMPILATION_CACHE_DIR`,
 or `jax.config`) is obeyed: nothing is set.
 
 jax writes its files in place, so a process that was killed or a full disk leaves parts of them, and another process may
@@ -59,10 +59,15 @@ def default_cache() -> Path:
 def chosen_cache() -> Path | None:
     """Where compilations are kept, as the environment says; None for nowhere."""
     given = os.environ.get(VARIABLE, "")
-    return None if given == NOWHERE else Path(given) if given else default_cache()
+    if given:
+        return None if given == NOWHERE else Path(given)
+    try:
+        return default_cache()
+    except RuntimeError:  # a container's user without a home
+        return None
 
 
-class Keeping:
+class PersistentCache:
     """Who keeps at the moment; the settings of jax belong to the whole process, so threads are counted."""
 
     def __init__(self) -> None:
@@ -116,29 +121,33 @@ class Keeping:
             compilation_cache.reset_cache()  # jax would go on using the folder that it has opened
 
 
-KEEPING = Keeping()
+PERSISTENT_CACHE = PersistentCache()
 
 
 @contextlib.contextmanager
-def kept_compilations() -> Iterator[None]:
+def persistent_cache() -> Iterator[None]:
     """What jax compiles meanwhile is kept; afterwards jax's settings are as before.
 
     Example:
-        >>> with kept_compilations():
+        >>> with persistent_cache():
         ...     pass  # a sweep
     """
-    KEEPING.begin()
+    PERSISTENT_CACHE.begin()
     try:
         yield
     finally:
-        KEEPING.end()
+        PERSISTENT_CACHE.end()
 
 
-def keep_compilations(folder: str | os.PathLike[str] | None = None) -> None:
-    """Keeps all compilations of this process, in ``folder`` ("none": nowhere) or where the environment says."""
+def start_jax(folder: str | os.PathLike[str] | None = None) -> None:
+    """Settings of a process that is ours alone (the command line): seeds mean what they say, and all compilations are
+    kept, in ``folder`` ("none": nowhere) or where the environment says."""
+    import jax
+
     if folder is not None:
         os.environ[VARIABLE] = str(folder)
-    KEEPING.begin()
+    jax.config.update("jax_random_seed_offset", 0)
+    PERSISTENT_CACHE.begin()
 
 
 @functools.lru_cache(maxsize=16)
@@ -178,7 +187,7 @@ def processor() -> str:
 def prune(root: Path) -> None:
     """Drops the files that were not used for the longest time until the folder is small enough.
 
-    Not left to jax, whose bound needs another package and a lock for every read.
+    Not left to jax: `jax_compilation_cache_max_size` raises an error without the package filelock.
     """
     found = []
     for path in root.rglob("*"):

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from jaxbandit.experiments import prophet
 from made_up_results import POINTS, make_up
+from sweep_program import assert_same_bits
 
 import jaxbandit as jb
-from jaxbandit.experiment.contract import Options
-from jaxbandit.experiment.driver import check_folder, for_terminal, join
+from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment.driver import check_folder, for_terminal, join, run
+from jaxbandit.sweeps.shards import merge
 
 
 def test_join_keeps_every_seed():
@@ -66,3 +68,19 @@ def test_wide_tables_are_left_to_the_file():
     assert shown[0] == "| short |"
     assert all(len(line) <= 100 for line in shown[1].split("\n"))
     assert shown[2] == "(a wide table: see out/verdict.md)"
+
+
+def test_shards_that_ran_leave_nothing_to_run(tmp_path, capsys):
+    """With their results merged or not: the checkpoints of all shards are that of the whole."""
+    mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
+    sweep = {"learners": {"U": jb.make_learner("uniform")}, "instances": {"I1": mdp}}
+    sizes = {"num_episodes": 50, "num_seeds": 5, "record": jb.record.linear(2)}
+    experiment = Experiment("mine", "", lambda options: {"all": sweep | sizes})
+    how = {"out": str(tmp_path), "progress": "always"}
+    for shard in ("1/3", "2/3", "3/3"):
+        run(experiment, Options(**how, shard=shard))
+    assert "nothing is left to run" not in capsys.readouterr().err
+    outcome = run(experiment, Options(**how, resume=True))
+    assert "nothing is left to run" in capsys.readouterr().err
+    merged = merge([jb.load(file) for file in sorted(tmp_path.glob("shards/*.nc"))])
+    assert_same_bits(outcome.datasets["all"], merged)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from html.parser import HTMLParser
 
 import numpy as np
@@ -139,3 +140,28 @@ def test_what_is_no_sweep_is_refused_before_it_is_drawn(tmp_path, change, messag
     with pytest.raises(ValueError, match=message):
         make_report(file)
     assert [path.name for path in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_only_regular_files_inside_the_folder_get_into_the_page(tmp_path, capsys):
+    """A folder from somewhere else: links to files outside, pipes and devices."""
+    folder, secret = tmp_path / "results", tmp_path / "secret"
+    folder.mkdir()
+    secret.write_text("the secret")
+    jb.save(dataset(), folder / "whole.nc")
+    (folder / "mine.md").write_text("| a |\n|---|\n| in |")
+    for name in ("a.md", "a.txt", "a.png", "a.nc"):
+        (folder / name).symlink_to(secret)
+    (folder / "b.png").symlink_to("/dev/zero")
+    for name in ("c.png", "c.nc", "c.txt"):
+        os.mkfifo(folder / name)
+    text = make_report(folder).read_text()
+    assert "whole" in text
+    assert "the secret" not in text
+    assert base64.b64encode(b"the secret").decode()[:10] not in text
+    assert capsys.readouterr().err.count("is not read: not a regular file") == 8
+    target = folder / "outside.html"
+    (folder / "report.html").unlink()
+    (folder / "report.html").symlink_to(target)
+    with pytest.raises(FileExistsError, match=r"report\.html exists"):
+        make_report(folder)
+    assert not target.exists()

@@ -7,7 +7,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.experiment.shards import find_shards, merge_folder, parse_shard, shard_path
-from jaxbandit.sweeps.merging import seeds_of
+from jaxbandit.sweeps.shards import seeds_of
 
 
 @pytest.fixture(scope="module")

@@ -51,3 +51,9 @@ def test_descriptions():
     assert describe_params("expref", paper) == "preset practical, threshold as in the paper"
     many = jax.tree.map(lambda x: np.stack([x, x]), schedule_params("expref", "practical", {}))
     assert describe_params("expref", many) == "preset practical"
+
+
+def test_a_threshold_beyond_all_integers_of_the_machine():
+    assert schedule_params("expref", None, {"threshold": 2**100})["threshold"] == 2.0**100
+    with pytest.raises(ValueError, match="threshold: 1000000"):
+        schedule_params("expref", None, {"threshold": 10**400})

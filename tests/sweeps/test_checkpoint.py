@@ -4,6 +4,7 @@ errors."""
 import collections
 import errno
 import hashlib
+import io
 import json
 import os
 import pathlib
@@ -12,31 +13,197 @@ import subprocess
 import sys
 import tempfile
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
 
 from jaxbandit.programs import Program
-from jaxbandit.sweeps import checkpoint
-from jaxbandit.sweeps.checkpoint import CheckpointError, Saved, Store, decode, differences, encode
-from jaxbandit.sweeps.saved import MAGIC
+from jaxbandit.sweeps.checkpoint import (
+    CARRY,
+    DONE,
+    HEADER,
+    MAGIC,
+    CheckpointError,
+    CheckpointFile,
+    Store,
+    decode,
+    differences,
+    encode,
+    wrong_entries,
+)
 
 CONFIG = {"seed": 0, "learners": {"UCB-VI": {"params": {"bonus_scale": [1.0]}}}}
 
 
-def saved(value, size=3):
-    return Saved(
-        {"episodes": value},
-        {"x": np.full(size, float(value)), "['state'].q": np.arange(4, dtype=np.int8)},
+def lane(learner="U"):
+    """The header of a file of one lane, finished or not."""
+    about = {"lanes": [[learner, "I", 0, 3]], "name": "a", "compile_seconds": 0.5}
+    return about | {"run_seconds": 1, "episodes": 3, "generation": 1, "bits": [], "programs": {}}
+
+
+def saved(value, learner="U"):
+    arrays = {"x": np.full((1, 3), float(value)), "regret": np.ones((1, 2))}
+    return CheckpointFile({**lane(learner), "episodes": value}, arrays)
+
+
+def test_encode_and_decode_are_inverse():
+    arrays = {"a": np.array([np.nan, -0.0]), "file": np.zeros((0, 3), np.uint32), "c": np.int64(7)}
+    back = decode(
+        encode(
+            CheckpointFile(
+                {"text": "ä", "list": [1, None]}, {k: np.asarray(v) for k, v in arrays.items()}
+            )
+        )
     )
+    assert back.header == {"text": "ä", "list": [1, None]}
+    for name, array in arrays.items():
+        assert back.arrays[name].tobytes() == np.asarray(array).tobytes()
+        assert back.arrays[name].dtype == np.asarray(array).dtype
+        assert back.arrays[name].shape == np.shape(array)
 
 
-def test_hostile_files_are_not_used(tmp_path):
+def test_nothing_is_pickled():
+    with pytest.raises(TypeError, match="x: dtype object; accepted: plain numbers"):
+        encode(CheckpointFile({}, {"x": np.array([{}, None], object)}))
+
+
+def test_every_flipped_bit_and_truncation_is_seen():
+    content = encode(saved(1))
+    for where in range(8 * len(content)):
+        flipped = bytearray(content)
+        flipped[where // 8] ^= 1 << (where % 8)
+        for broken in (bytes(flipped), content[: where // 8]):
+            with pytest.raises(ValueError, match="truncated or corrupted"):
+                decode(broken)
+    with pytest.raises(ValueError, match="truncated or corrupted"):
+        decode(content + b"x")
+
+
+def signed(payload):
+    """A file with a right checksum, as a stranger may write it, too."""
+    return MAGIC + hashlib.sha256(payload).digest() + payload
+
+
+def zipped(members, method=zipfile.ZIP_STORED):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+def npy(shape, content=b"", descr="<f8"):
+    buffer = io.BytesIO()
+    about = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, about)
+    return buffer.getvalue() + content
+
+
+def pickled():
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([print], object), allow_pickle=True)
+    return buffer.getvalue()
+
+
+EMPTY = npy((2,), b"{}", "|u1")
+HOSTILE = {
+    "no zip": b"nothing",
+    "a pickle": zipped({"header.npy": EMPTY, "array:x.npy": pickled()}),
+    "a huge shape": zipped({"header.npy": EMPTY, "array:x.npy": npy((2**50,))}),
+    "a zip bomb": zipped({"header.npy": EMPTY, "array:x.npy": bytes(10**7)}, zipfile.ZIP_DEFLATED),
+    "no header": zipped({"array:x.npy": npy((1,), bytes(8))}),
+    "a list for a header": zipped({"header.npy": npy((2,), b"[]", "|u1")}),
+    "an unknown type": zipped({"header.npy": EMPTY, "array:x.npy": npy((1,), bytes(8), "O")}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused(name):
+    with pytest.raises(ValueError, match="not written by a sweep"):
+        decode(signed(HOSTILE[name]))
+
+
+def test_entries_that_no_sweep_writes_are_named():
+    """An untrusted file can have a right checksum."""
+    for odd in (None, -1, True, float("inf"), [None], [["U", "I", 0]], [[1]], {"a": 1}, 10**30):
+        for name, finished in [*((n, True) for n in HEADER | DONE), *((n, False) for n in CARRY)]:
+            changed = CheckpointFile(lane() | {name: odd}, saved(1).arrays)
+            assert wrong_entries(changed, finished) == [name]
+    right = {"regret": np.ones((1, 4)), "final_gap": np.ones(1)}
+    assert wrong_entries(CheckpointFile(lane(), right), finished=True) == []
+    assert wrong_entries(CheckpointFile(lane(), {"['state']": np.ones(7)}), finished=False) == []
+    assert wrong_entries(CheckpointFile(lane(), {}), finished=True) == ["regret"]
+    for name, array in {
+        "regret": np.full((1, 4), np.nan), "final_gap": np.ones(2), "more": np.array(["x"]),
+    }.items():  # fmt: skip
+        assert wrong_entries(CheckpointFile(lane(), right | {name: array}), True) == [name]
+
+
+def test_damaged_files_are_kept_under_another_name(tmp_path):
     Store(tmp_path, CONFIG).close()
-    payload = b"nothing"
-    (tmp_path / "done-b.jbk").write_bytes(MAGIC + hashlib.sha256(payload).digest() + payload)
-    with pytest.warns(UserWarning, match="is not used: not written by a sweep"):
-        assert Store(tmp_path, CONFIG).load_done() == []
+    for attempt, content in enumerate([b"nothing", signed(b"nothing")]):
+        (tmp_path / "done-b.jbk").write_bytes(content)
+        with pytest.warns(UserWarning, match=r"is not used: .* kept as done-b\.jbk\.damaged"):
+            assert Store(tmp_path, CONFIG).load_done() == []
+        kept = tmp_path / ("done-b.jbk.damaged" + ("2" if attempt else ""))
+        assert kept.read_bytes() == content
+
+
+def pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def linked(path):
+    path.replace(path.with_name("outside"))
+    path.symlink_to(path.with_name("outside"))
+
+
+def folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("name", ["done-b.jbk", "carry-c.1.jbk", "config.json", "lock"])
+@pytest.mark.parametrize("change", [pipe, linked, folder, "EIO"])
+def test_what_cannot_be_read_is_left_alone_and_named(tmp_path, monkeypatch, name, change):
+    """Also a read error of the disk: the file may be whole."""
+    store = Store(tmp_path, CONFIG)
+    store.save_done("b", saved(1))
+    store.save_carry("c", saved(1))
+    store.close()
+    before = {path.name: path.stat().st_ino for path in tmp_path.glob("*.jbk")}
+    if callable(change):
+        change(tmp_path / name)
+        before.pop(name, None)
+    else:
+        real = os.open
+
+        def failing(path, *rest, **more):
+            if pathlib.Path(path).name == name:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+            return real(path, *rest, **more)
+
+        monkeypatch.setattr(os, "open", failing)
+    with pytest.raises(CheckpointError, match=rf"cannot (read|write).*{name}"):
+        Store(tmp_path, CONFIG)
+    monkeypatch.undo()
+    found = {path.name: path.stat().st_ino for path in tmp_path.glob("*.jbk")}
+    assert before.items() <= found.items()
+    assert (tmp_path / name).exists()
+
+
+def test_a_configuration_of_many_brackets_and_a_dangling_lock(tmp_path):
+    Store(tmp_path, CONFIG).close()
+    (tmp_path / "config.json").write_text("[" * 100_000)
+    with pytest.warns(UserWarning, match="is corrupted and is written anew"):
+        Store(tmp_path, CONFIG).close()
+    (tmp_path / "lock").unlink()
+    (tmp_path / "lock").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(CheckpointError, match="lock"):
+        Store(tmp_path, CONFIG)
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_file_without_a_fingerprint_belongs_to_nobody(tmp_path):
@@ -133,12 +300,6 @@ def test_long_differences_are_cut():
     assert len(line) < 150
 
 
-def test_leftovers_of_a_killed_process_are_removed(tmp_path):
-    (tmp_path / f"carry-b.0.jbk.123{checkpoint.MARK}").write_bytes(b"half")
-    Store(tmp_path, CONFIG)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", "lock"]
-
-
 def test_a_directory_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(
@@ -153,12 +314,10 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     store.save_carry("b", saved(1))
     store.save_carry("b", saved(2))
 
-    def full(self, content):
-        with open(self, "wb") as file:
-            file.write(content[:50])
+    def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(pathlib.Path, "write_bytes", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(
         CheckpointError,
         match=r"No space left on device.*saved before is intact.*run again with checkpoint=",
@@ -166,7 +325,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
         store.save_carry("b", saved(3))
     monkeypatch.undo()
     store.close()
-    assert not list(tmp_path.glob(f"*{checkpoint.MARK}"))
+    assert not list(tmp_path.glob(".*.unfinished"))
     assert Store(tmp_path, CONFIG).load_carry("b").header["episodes"] == 2
 
 
@@ -174,19 +333,20 @@ def test_a_write_that_the_system_refuses(tmp_path):
     """A real failing write: files of this process may not pass 20 kB."""
     program = f"""
 import numpy as np, resource, signal
-from jaxbandit.sweeps.checkpoint import Saved, Store
+from jaxbandit.sweeps.checkpoint import CheckpointFile, Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = Store({str(tmp_path)!r}, {json.dumps(CONFIG)})
-store.save_carry("b", Saved({{"episodes": 1}}, {{"x": np.zeros(100)}}))
+header = {json.dumps(lane())}
+store.save_carry("b", CheckpointFile(header | {{"episodes": 1}}, {{"x": np.zeros(100)}}))
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, {resource.RLIM_INFINITY}))
-store.save_carry("b", Saved({{"episodes": 2}}, {{"x": np.zeros(10_000)}}))
+store.save_carry("b", CheckpointFile(header | {{"episodes": 2}}, {{"x": np.zeros(10_000)}}))
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert "CheckpointError: checkpoint: cannot write" in done.stderr
     assert "File too large" in done.stderr
-    assert not list(tmp_path.glob(f"*{checkpoint.MARK}"))
+    assert not list(tmp_path.glob(".*.unfinished"))
     assert Store(tmp_path, CONFIG).load_carry("b").header["episodes"] == 1
 
 
@@ -259,8 +419,7 @@ def test_files_of_an_edited_learner_are_set_aside(tmp_path):
     before = Program({"mine.act": "a1", "mine.helper": "b1"}, "old")
     now = Program({"mine.act": "a1", "mine.helper": "b2"}, "new")
     same = Program({"other.act": "c"}, "same")
-    kept = Saved({"lanes": [["V", "I", 0, 0]]}, {"x": np.zeros(1)})
-    stale = Saved({"lanes": [["U", "I", 0, 0]]}, {"x": np.zeros(1)})
+    kept, stale = saved(1, "V"), saved(1, "U")
     store = Store(tmp_path, CONFIG, programs={"U": before, "V": same})
     store.save_done("u", stale)
     store.save_carry("w", stale)
@@ -299,7 +458,7 @@ def opened(folder, content, **options):
         except CheckpointError:
             return "refused"
     (done,) = store.load_done()
-    np.testing.assert_array_equal(done.arrays["x"], [1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(done.arrays["x"], [[1.0, 1.0, 1.0]])
     assert store.other_bits == []
     store.close()
     return "warned" if said else "whole"

@@ -1,7 +1,13 @@
 """Who runs what: tiles under way stay with their state, finished lanes are run by nobody."""
 
 import jaxbandit as jb
-from jaxbandit.sweeps.processes import Stock, assign, begun_episodes, exchange, take_stock
+from jaxbandit.sweeps.processes import (
+    CheckpointState,
+    assign,
+    begun_episodes,
+    checkpoint_state,
+    exchange,
+)
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
 
@@ -15,7 +21,7 @@ def header(seeds, **more):
 
 
 def test_without_a_checkpoint_everything_is_new():
-    held = take_stock(None)
+    held = checkpoint_state(None)
     assert (held.results, held.finished, held.carries) == ([], [[]], [[]])
     tiles, mine = assign(list(plan().groups), held, range(6))
     assert tuple(tiles) == plan().tiles
@@ -25,7 +31,7 @@ def test_without_a_checkpoint_everything_is_new():
 
 def test_what_is_finished_or_under_way():
     under_way = header([2, 3], episodes=4)
-    held = Stock([], [[header([0, 1])]], [[under_way]])
+    held = CheckpointState([], [[header([0, 1])]], [[under_way]])
     tiles, mine = assign(list(plan().groups), held, range(6))
     assert [[seed for *_, seed in tile.lanes] for tile in tiles] == [[2, 3], [4, 5]]
     assert begun_episodes(held, mine) == 8

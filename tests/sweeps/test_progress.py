@@ -1,7 +1,11 @@
 """What the host loop shows, and what it does when it is told to stop."""
 
+import json
 import os
+import pathlib
 import signal
+import subprocess
+import sys
 from typing import NamedTuple
 
 import pytest
@@ -29,6 +33,48 @@ def test_other_signals_never_raise():
             os.kill(os.getpid(), getattr(signal, name))
             assert interruption.requested
             assert interruption.cause == name
+
+
+IGNORED = """
+import faulthandler, os, signal, sys
+from jaxbandit.sweeps.progress import Interruption
+faulthandler.register(signal.SIGUSR1, file=sys.stdout)
+for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+    signal.signal(getattr(signal, name), signal.SIG_IGN)
+for _ in range(2):
+    with Interruption() as interruption:
+        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
+            os.kill(os.getpid(), getattr(signal, name))
+    assert not interruption.requested
+os.kill(os.getpid(), signal.SIGUSR1)
+"""
+
+
+def test_ignored_signals_stay_ignored_and_faulthandler_keeps_its_own():
+    """As under nohup, in a background job, and for users who ask where a process hangs."""
+    done = subprocess.run(
+        [sys.executable, "-c", IGNORED], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("most recent call first") == 3
+
+
+def test_nohup_in_the_background(tmp_path):
+    """A real sweep under nohup, as a background job of a shell: neither Ctrl-C nor a closed terminal stops it."""
+    how = {"only": "UCB-VI", "num_episodes": 20_000, "chunk_size": 100, "checkpoint_seconds": 0}
+    options = json.dumps(
+        {"result": str(tmp_path / "run.nc"), "sweep": how | {"checkpoint": str(tmp_path / "run")}}
+    )
+    program = pathlib.Path(__file__).parent.parent / "sweep_program.py"
+    script = f"""
+nohup {sys.executable} {program} '{options}' > {tmp_path}/log 2>&1 &
+until ls {tmp_path}/run/carry-* > {tmp_path}/listed 2>&1; do sleep 0.02; done
+kill -INT $!; kill -HUP $!
+wait $!
+"""
+    done = subprocess.run(["sh", "-c", script], check=False, timeout=120)
+    assert done.returncode == 0, (tmp_path / "log").read_text()
+    assert (tmp_path / "run.nc").exists()
 
 
 @pytest.mark.parametrize(("show", "visible"), [(True, False), ("always", True), (False, False)])

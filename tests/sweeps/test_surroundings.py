@@ -13,6 +13,7 @@ from sweep_program import SIZES, configuration
 import jaxbandit as jb
 from jaxbandit.sweeps import loop as running
 from jaxbandit.sweeps.groups import choose_devices
+from jaxbandit.sweeps.identity import digest
 from jaxbandit.xla.programs import PROGRAMS
 
 PROGRAM = pathlib.Path(__file__).parent.parent / "sweep_program.py"
@@ -131,20 +132,27 @@ SETTINGS = {
     "jax_disable_jit": True,
     "jax_threefry_partitionable": False,
     "jax_default_prng_impl": "rbg",
+    "jax_random_seed_offset": 7,
 }
 
 
 def test_settings_of_jax_change_no_bit():
     """All at once, with programs compiled anew: instances, sweeps on both engines, single runs and episodes are the same."""
 
+    key = jax.random.key(4, impl="threefry2x32")  # a key of the user's own has the offset in it
+    thirds = {"values": [[0, 1 / 3, 1]] * 2, "probabilities": [[0.1, 0.2, 0.7]] * 2}
+
     def numbers():
-        key = jax.random.key(4, impl="threefry2x32")
         drawn = [
             jb.make_instance("prophet-random", key=key, **SIZES),
             jb.make_instance("knapsack-random", key=key, horizon=4, budget=2),
             jb.make_instance("random-ordered", key=key, horizon=4, width=2, num_actions=3),
             jb.make_instance("hard-general", key=key, horizon=9, num_actions=3, gap=0.125),
-            jb.make_instance("hard-ordered", key=key, horizon=9, num_downs=3, num_actions=3, gap=0.125),
+            jb.make_instance("hard-ordered", key=key, horizon=9, num_downs=3, num_actions=3, gap=0.1),
+            jb.make_instance("prophet-uniform", horizon=4, capacity=1, num_values=4),
+            jb.make_instance("posted-pricing", **thirds, capacity=1),
+            jb.make_instance("knapsack", **{"rewards" if n == "values" else n: v for n, v in thirds.items()},
+                             costs=[[1, 0, 2]] * 2, budget=2),
         ]  # fmt: skip
         names = ("expref", "policy-gradient")
         made = {name: jb.make_learner(name) for name in names}
@@ -153,7 +161,7 @@ def test_settings_of_jax_change_no_bit():
         episode = jb.trace(drawn[0], once.policies[-1], key)
         leaves = jax.tree.leaves([mdp._replace(start=np.int32(mdp.start)) for mdp in drawn])
         found = [*leaves, dataset["regret"], once.regret, once.policies, episode.rewards]
-        return [np.asarray(x, np.float64).tolist() for x in found]
+        return [digest(mdp) for mdp in drawn], [np.asarray(x, np.float64).tolist() for x in found]
 
     plain = numbers()
     before = {name: getattr(jax.config, name) for name in SETTINGS}

@@ -126,7 +126,7 @@ def unset(monkeypatch):
     before = jax.config.jax_compilation_cache_dir
     jax.config.update("jax_compilation_cache_dir", None)
     compilations.usable_folder.cache_clear()
-    monkeypatch.setattr(compilations, "KEEPING", type(compilations.KEEPING)())
+    monkeypatch.setattr(compilations, "PERSISTENT_CACHE", compilations.PersistentCache())
     yield monkeypatch
     jax.config.update("jax_compilation_cache_dir", before)
     compilations.usable_folder.cache_clear()
@@ -136,7 +136,7 @@ def test_a_full_disk_is_said_and_not_used(tmp_path, unset, capsys):
     unset.setenv(compilations.VARIABLE, str(tmp_path))
     unset.setattr(compilations.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     for _ in range(2):
-        with compilations.kept_compilations():
+        with compilations.persistent_cache():
             assert jax.config.jax_compilation_cache_dir is None
     assert capsys.readouterr().err.count("less than 64 MB are free") == 1
 
@@ -144,9 +144,9 @@ def test_a_full_disk_is_said_and_not_used(tmp_path, unset, capsys):
 def test_scopes_nest_and_an_error_ends_them(tmp_path, unset):
     unset.setenv(compilations.VARIABLE, str(tmp_path))
 
-    @compilations.kept_compilations()
+    @compilations.persistent_cache()
     def failing():
-        with compilations.kept_compilations():
+        with compilations.persistent_cache():
             pass
         assert jax.config.jax_compilation_cache_dir.startswith(str(tmp_path))
         raise RuntimeError
@@ -158,15 +158,15 @@ def test_scopes_nest_and_an_error_ends_them(tmp_path, unset):
 
 def test_a_folder_that_the_user_sets_meanwhile_stays(tmp_path, unset):
     unset.setenv(compilations.VARIABLE, str(tmp_path / "ours"))
-    with compilations.kept_compilations():
+    with compilations.persistent_cache():
         jax.config.update("jax_compilation_cache_dir", str(tmp_path / "theirs"))
     assert jax.config.jax_compilation_cache_dir == str(tmp_path / "theirs")
 
 
 def test_the_command_line_keeps_for_good(tmp_path, unset):
     unset.setenv(compilations.VARIABLE, "none")
-    compilations.keep_compilations(tmp_path)
-    with compilations.kept_compilations():
+    compilations.start_jax(tmp_path)
+    with compilations.persistent_cache():
         pass
     assert jax.config.jax_compilation_cache_dir.startswith(str(tmp_path))
 

@@ -1,12 +1,14 @@
 """Merging: any cut of a sweep into shards, put together, is the sweep."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
+from sweep_program import assert_same_bits, configuration
 
 import jaxbandit as jb
-from jaxbandit.sweeps.merging import check_shard, merge, seeds_of
+from jaxbandit.sweeps.shards import check_shard, merge, seeds_of
 
 UNTIMED = ["compile_seconds", "run_seconds", "episodes_per_second"]
 
@@ -100,11 +102,38 @@ def edited(part, **entries):
         (lambda p: [p[0].assign_attrs(config="{}")], "number 0 is no shard"),
         (lambda p: [p[0], p[1].assign_attrs(versions='{"jax": "0.1"}'), p[2]], r"differ in device \(version\)"),
         (lambda p: [], "shards: none; accepted"),
+        # what would otherwise leave holes, or mix what does not belong together
+        (lambda p: [p[0], p[1].isel(learner=[0]), p[2]], r'2/3 holds the learner axis \["ExpRef"\]; accepted: \["ExpRef", "UCB-VI"\]'),
+        (lambda p: [x.isel(learner=[1]) for x in p], "1/3 holds the learner axis"),
+        (lambda p: [x.isel(instance=[0]) for x in p], "1/3 holds the instance axis"),
+        (lambda p: [p[0], p[1], p[2].isel(episode=slice(2))], "3/3 holds the episode axis"),
+        (lambda p: [x.isel(episode=slice(1, None)) for x in p], "1/3 holds the episode axis"),
+        (lambda p: [p[0], p[1].isel(parameter=[0]), p[2]], "2/3 holds the parameter axis"),
+        (lambda p: [p[0], p[1].isel(level=[0, 1]), p[2]], "2/3 holds the level axis"),
+        (lambda p: [p[0], p[1].assign_coords(learner=["ExpRef", "Mine"]), p[2]], "2/3 holds the learner axis"),
+        (lambda p: [p[0], p[1].assign_coords(learner=["UCB-VI", "ExpRef"]), p[2]], "2/3 holds the learner axis"),
+        (lambda p: [p[0], p[1].isel(instance=[1, 0]), p[2]], "2/3 holds the instance axis"),
+        (lambda p: [p[0], p[1].drop_vars("final_gap"), p[2]], "1 and 2 differ in variable final_gap"),
+        (lambda p: [p[0], p[1].drop_vars("optimal_value"), p[2]], "1 and 2 differ in variable optimal_value"),
+        (lambda p: [x.drop_vars("regret") for x in p], "1/3 has no regret"),
+        (lambda p: [p[0], p[1].assign(regret=p[1]["regret"].where(p[1]["seed"] != 4)), p[2]], "regret of seed 4 has nan where others"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(whole, change, message):
     with pytest.raises(ValueError, match=message):
         merge(change(cut(whole, 3)))
+
+
+def test_the_checkpoints_of_all_shards_in_one_directory_leave_nothing_to_run(tmp_path, capsys):
+    how = configuration(num_episodes=300, num_seeds=5)
+    parts = []
+    for index in (1, 2, 3):
+        folder = tmp_path / f"shard-{index}"
+        parts.append(jb.sweep(**how, shard=(index, 3), checkpoint=folder))
+        shutil.copytree(folder, tmp_path / "whole", dirs_exist_ok=True)
+    whole = jb.sweep(**how | {"progress": "always"}, checkpoint=tmp_path / "whole")
+    assert "nothing is left to run" in capsys.readouterr().err
+    assert_same_bits(whole, merge(parts))
 
 
 @pytest.mark.parametrize("shard", [(0, 2), (3, 2), (1,), "1/2", (1.5, 2), (True, 2), 3, (1, 0)])

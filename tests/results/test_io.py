@@ -17,7 +17,7 @@ import pytest
 import xarray
 
 import jaxbandit as jb
-from jaxbandit.results import saving
+from jaxbandit.results import io as results_io
 
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 """Files that are damaged many thousand times need no disk."""
@@ -147,7 +147,7 @@ def count_outcomes(damage, places, sealed=True):
     """How often which outcome, for one kind of damage at each of the places."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         content = jb.save(small(), Path(folder) / "run.nc").read_bytes()
-        content = content if sealed else content[: content.rindex(saving.SEAL)]
+        content = content if sealed else content[: content.rindex(results_io.SEAL)]
         damaged = damage(content, places(len(content)))
         return Counter(outcome(each, Path(folder) / "damaged.nc") for each in damaged)
 
@@ -173,7 +173,7 @@ def test_a_lost_seal_loses_nothing():
 
 IN_A_PROCESS = """
 import sys; sys.path[:0] = sys.argv[1:3]
-import test_saving as t
+import test_io as t
 damage, first, last, sealed = sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), sys.argv[6] == "sealed"
 print(dict(t.count_outcomes(getattr(t, damage), lambda size: range(first, last), sealed)))
 """

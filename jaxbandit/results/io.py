@@ -10,6 +10,7 @@ other files or more than it can hold.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import math
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit import checks
-from jaxbandit.files import write_atomically
+from jaxbandit.files import read_file, write_atomically
 from jaxbandit.parameter_axis import index_parameters
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def save(dataset: xarray.Dataset, path: str | os.PathLike[str], *, overwrite: bo
     """Writes the Dataset of a sweep as compressed netCDF (a name that ends in .nc) and returns the
     path.
 
-    The file appears under its name only when it is complete, also after a crash or on a full disk.
+    The file appears under its name only when it is complete, also after a crash or on a full disk. Of several processes
+    that save one new name at once, one succeeds. A link is followed; a file that is replaced keeps its mode.
 
     Example:
         >>> import jaxbandit as jb, tempfile, xarray
@@ -62,9 +64,7 @@ def save(dataset: xarray.Dataset, path: str | os.PathLike[str], *, overwrite: bo
     if path.suffix != SUFFIX:
         raise ValueError(f"path: {path}; accepted: a name that ends in {SUFFIX} (netCDF)")
     if path.exists() and not overwrite:
-        raise FileExistsError(
-            f"path: {path} exists; give another name, or overwrite=True to replace it"
-        )
+        raise _exists(path)
     try:
         check_texts(dataset)
         content = _encode(dataset.drop_attrs(deep=False).assign_attrs(_own_attributes(dataset)))
@@ -72,10 +72,18 @@ def save(dataset: xarray.Dataset, path: str | os.PathLike[str], *, overwrite: bo
         raise ValueError(f"dataset: cannot be written as netCDF ({error})") from error
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        write_atomically(path, content)
+        write_atomically(path, content, overwrite=overwrite)
+    except FileExistsError:  # another process was faster
+        raise _exists(path) from None
     except OSError as error:
         raise OSError(error.errno, f"cannot write the results to {path}: {error}") from error
     return path
+
+
+def _exists(path: Path) -> FileExistsError:
+    return FileExistsError(
+        f"path: {path} exists; give another name, or overwrite=True to replace it"
+    )
 
 
 def _own_attributes(dataset: xarray.Dataset) -> dict[str, Any]:
@@ -110,9 +118,8 @@ def sealed(content: bytes) -> bytes:
     return content + SEAL + hashlib.sha256(content).hexdigest().encode() + b"\n"
 
 
-def _seal_broken(path: Path) -> bool:
+def _seal_broken(content: bytes) -> bool:
     """Whether bytes have changed; not where there is no seal, which other programs do not write."""
-    content = path.read_bytes()
     inner = content[: -len(sealed(b""))]
     return SEAL in content[len(inner) :] and content != sealed(inner)
 
@@ -120,19 +127,26 @@ def _seal_broken(path: Path) -> bool:
 def load(path: str | os.PathLike[str]) -> xarray.Dataset:
     """Reads a file written by `save` into memory; the same Dataset, bit for bit.
 
-    A file that is damaged or was changed since is a ValueError. One without a checksum, made by
-    another program, is read with a warning.
+    A file that is damaged or was changed since is a ValueError, and so is a pipe, a device or a file that needs more than
+    half of this machine's memory. One without a checksum, made by another program, is read with a warning.
 
     Example: see `save`.
     """
     path = _path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"path: {path} does not exist; {WRITTEN_BY}")
+    try:
+        content = read_file(path, follow=True)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"path: {path} does not exist; {WRITTEN_BY}") from None
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EFBIG):
+            raise  # what the system forbids to read is its own error
+        raise ValueError(f"path: {path}: {error.strerror}; {WRITTEN_BY}") from None
     damaged = f"path: {path} is damaged, or was changed after it was written"
-    if _seal_broken(path):  # what the system forbids to read is its own error
+    if _seal_broken(content):
         raise ValueError(f"{damaged} (the checksum of its bytes does not match); {WRITTEN_BY}")
     try:
-        dataset = _read(path)
+        _inspect_file(io.BytesIO(content), len(content))
+        dataset = _read(io.BytesIO(content))
         check_texts(dataset)
     except Exception as error:  # HDF5 answers damage with errors of many kinds
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -161,12 +175,10 @@ def _path(path: Any) -> Path:
     return Path(text)
 
 
-def _read(path: Path | io.BytesIO) -> xarray.Dataset:
+def _read(file: io.BytesIO) -> xarray.Dataset:
     import xarray
 
-    if isinstance(path, Path):
-        inspect_file(path)
-    with xarray.open_dataset(path, engine="h5netcdf") as dataset:
+    with xarray.open_dataset(file, engine="h5netcdf") as dataset:
         # what xarray remembers of the file would make a second save differ from the first
         return dataset.load().drop_encoding()
 
@@ -206,12 +218,12 @@ def _texts(dataset: xarray.Dataset) -> Iterator[tuple[str, Iterable[Any]]]:
                 yield str(key), map(str, np.asarray(value).ravel())
 
 
-def inspect_file(path: Path) -> None:
-    """An error if reading the file would open another one, or need more than it can hold."""
+def _inspect_file(content: io.BytesIO, size: int) -> None:
+    """An error if reading the file of ``size`` bytes would open another one, or need more than it can hold."""
     import h5py
 
-    most = MOST_INFLATION * path.stat().st_size + 2**20
-    with h5py.File(path, "r") as file:
+    most = MOST_INFLATION * size + 2**20
+    with h5py.File(content, "r") as file:
         total = _inspect_group(file, most, depth=0, seen=set())
     if total > most:
         raise ValueError(f"it declares {total:,} bytes of data, more than it can hold")

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit.results.selecting import whole
+from jaxbandit.results.selection import whole
 from jaxbandit.sweeps.identity import digest
 
 SMALL = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)

@@ -26,7 +26,7 @@ LAYERS = [
     {"planning", "learner"},
     {"programs"},
     {"instances", "learners", "inspecting"},
-    {"metrics"},
+    {"metrics", "kernels"},
     {"engines"},
     {"sweeps", "testing"},
     {"stats", "results"},

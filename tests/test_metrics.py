@@ -9,7 +9,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import metrics
-from jaxbandit.learner import Problem
+from jaxbandit.learner import Problem, make_constants
 from jaxbandit.metrics import METRICS, check_metrics, dims_of, make_world
 
 SIZES = {"horizon": 3, "capacity": 2, "num_values": 3}
@@ -28,12 +28,11 @@ def begin(name, mdp, **how):
         mdp.horizon,
         mdp.width,
         mdp.num_actions,
-        jnp.float32(1000.0),
+        1000,
         mdp.rank if "rank" in learner.requires else None,
         jb.optimal(mdp)[1] if "optimal_policy" in learner.requires else None,
     )
-    params = {key: jnp.asarray(value) for key, value in learner.params.items()}
-    constants = learner.constants(problem, params)
+    constants = jax.tree.map(jnp.asarray, make_constants(learner, problem, learner.params))
     state = learner.init(problem, constants, jax.random.key(0))
     return state, constants, learner.act(state, jax.random.key(0), constants)
 

@@ -1,7 +1,6 @@
 """Two engines: `episodes` simulates every episode of any learner, `blocks` pushes counts of episodes.
 
-`runner` is what their drivers share, `beginnings` how runs begin, `tables` what is known of an instance, `measuring`
-looks at states, `padding` runs several sizes as one. From outside: `make_runner`, `ENGINES`, `program_sizes` and `grown`.
+`runner` is what their drivers share, `tables` what is known of an instance. From outside: `make_runner` and `ENGINES`.
 May import: the model, planning, the contract of learners, `xla`; no learner and no instance by name.
 """
 
@@ -13,13 +12,11 @@ import numpy as np
 
 from jaxbandit.engines.blocks.runner import BlockRunner
 from jaxbandit.engines.episodes.runner import EpisodeRunner
-from jaxbandit.engines.padding import Own, grown, room_for
 from jaxbandit.engines.runner import Runner, RunnerOptions
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
-from jaxbandit.xla.platforms import Platform
 
-__all__ = ["ENGINES", "grown", "make_runner", "program_sizes", "table_sizes"]
+__all__ = ["ENGINES", "make_runner", "table_sizes"]
 
 ENGINES = {"episodes": EpisodeRunner, "blocks": BlockRunner}
 
@@ -27,11 +24,6 @@ ENGINES = {"episodes": EpisodeRunner, "blocks": BlockRunner}
 def table_sizes(engine: str, mdp: MDP) -> tuple[int, ...]:
     """What the engine's tables of an instance are sized by, beyond H, k, A and M; tiles hold equal ones only."""
     return ENGINES[engine].table_sizes(mdp)
-
-
-def program_sizes(engine: str, learner: Learner, mdp: MDP, platform: Platform) -> Own | None:
-    """H and k in which an engine runs a learner on an instance where padding is wanted; None: its own."""
-    return room_for(learner, mdp, platform) if engine == "episodes" else None
 
 
 def make_runner(

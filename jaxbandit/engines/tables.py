@@ -11,12 +11,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import chex
+import jax
 import numpy as np
 
 from jaxbandit.mdp import MDP
+from jaxbandit.metrics import World
 
 KEPT = 1024
 """Instances of which each function keeps its value."""
@@ -142,3 +144,28 @@ def optimal_policy(mdp: MDP) -> np.ndarray:
         1
     """
     return np.argmin(exact_tables(mdp)[0], axis=-1).astype(np.int32)
+
+
+@once_per_instance
+def _optimal_values(mdp: MDP) -> np.ndarray:
+    """Opt_{l,i}, float64 [H+1, k+1]: the tail values of a policy without gaps."""
+    gap, transition = exact_tables(mdp)
+    pay = (normalised_prob(mdp) * np.asarray(mdp.reward, np.float64)).sum(-1)
+    values = np.zeros((len(gap) + 1, gap.shape[1]))
+    for i in reversed(range(len(gap))):
+        values[i] = (pay[i] + (transition[i] * values[i + 1]).sum(-1)).max(-1)
+    return values
+
+
+def metric_worlds(mdps: MDP, policy: np.ndarray, constants: Any, real: Any) -> World:
+    """What the metrics of W lanes may look at, leaves [W, ...]."""
+    each = [jax.tree.map(lambda x, j=j: x[j], mdps) for j in range(len(mdps.prob))]
+    gaps, kernels = zip(*(exact_tables(mdp) for mdp in each), strict=True)
+    return World(
+        transition=np.stack(kernels).astype(real),
+        gap=np.stack(gaps).astype(real),
+        optimal_values=np.stack([_optimal_values(mdp) for mdp in each]).astype(real),
+        start=np.asarray(mdps.start, np.int32),
+        policy=policy,
+        constants=constants,
+    )

@@ -79,8 +79,6 @@ class Options:
     """Print what would run, and run nothing."""
     max_lanes: int | None = None
     """At most so many runs side by side; if not given, what takes about 1 GB."""
-    no_pad: bool = False
-    """Run every size (H, k) in a program of its own, also on a GPU."""
     shard: str | None = None
     """i/n: run only the i-th of n parts of the seeds, on machines that do not see each other;
     `jaxbandit merge` puts them together."""

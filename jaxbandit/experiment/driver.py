@@ -229,7 +229,6 @@ def _arguments(arguments: Mapping[str, Any], options: Options) -> dict[str, Any]
         "seed": options.seed,
         "devices": options.devices,
         "max_lanes": options.max_lanes,
-        "pad": not options.no_pad,
         "progress": {"auto": True, "always": "always", "never": False}[options.progress],
     }
     return {**common, **arguments}

@@ -18,7 +18,7 @@ from jaxbandit.kernels import others, ucbvi_cpu, ucbvi_gpu
 from jaxbandit.kernels.kernel import Kernel
 from jaxbandit.learner import Learner
 
-__all__ = ["Kernel", "find_kernel"]
+__all__ = ["Kernel", "find_kernel", "known_kernels"]
 
 FUNCTIONS = ("init", "act", "update", "constants")
 
@@ -38,11 +38,15 @@ def find_kernel(learner: Learner, sizes: tuple[int, ...], platform: str) -> Kern
     return kernel if kernel is not None and kernel.fits(*sizes[:3]) else None
 
 
+def known_kernels() -> list[tuple[Learner, str, Kernel]]:
+    """All of them: learner, platform, kernel."""
+    return [*ucbvi_cpu.KERNELS, *ucbvi_gpu.KERNELS, *others.KERNELS]
+
+
 @cache
 def _kernels() -> dict[tuple[Any, ...], Kernel]:
     """By the identities of functions, which live as long as the process, and platform."""
-    found = {}
-    for module in (ucbvi_cpu, ucbvi_gpu, others):
-        for learner, platform, kernel in module.KERNELS:
-            found[(*(id(getattr(learner, name)) for name in FUNCTIONS), platform)] = kernel
-    return found
+    return {
+        (*(id(getattr(learner, name)) for name in FUNCTIONS), platform): kernel
+        for learner, platform, kernel in known_kernels()
+    }

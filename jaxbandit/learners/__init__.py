@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jaxbandit.learner import BlockForm, Blocks, Learner, Problem, bound
+from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learners.aggregate_po import aggregate_po
 from jaxbandit.learners.from_blocks import from_blocks
 from jaxbandit.learners.one_bit import one_bit
@@ -71,7 +71,7 @@ def make_learner(name: str, **parameters: Any) -> Learner:
         >>> jb.make_learner("ucbvi", bonus_scale=0.5).feedback
         'semi-bandit'
     """
-    return bound(LEARNERS.make(name, **parameters))
+    return LEARNERS.make(name, **parameters)
 
 
 def register_learner(name: str, constructor: Callable[..., Learner]) -> Callable[..., Learner]:

@@ -32,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import TrajectoryFeedback
-from jaxbandit.learner import Learner, Problem, with_zeros
+from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.parameters import scales
 from jaxbandit.learners.softmax import softmax
 from jaxbandit.types import Array
@@ -85,7 +85,6 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
         feedback="trajectory",
         name="aggregate-po",
         constants=constants,
-        pad=with_zeros,
         **fields,
     )
 

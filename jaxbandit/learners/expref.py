@@ -38,7 +38,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.learner import BlockForm, Blocks, Problem, with_zeros
+from jaxbandit.learner import BlockForm, Blocks, Problem
 from jaxbandit.learners.phases import MAX_PHASES, phases
 from jaxbandit.theory import LARGEST_THRESHOLD, thresholds
 from jaxbandit.types import Array
@@ -133,8 +133,7 @@ def constants(
 def exploration(state: ExpRefState, constants: ExpRefConstants) -> jax.Array:
     """Lines 2-5: the exploration policy e, action probabilities [H, k+1, A] in the active sets."""
     real = constants.epsilons.dtype
-    # At states that a padded MDP does not have nothing is active.
-    count = jnp.maximum(jnp.sum(state.active, axis=-1, keepdims=True), 1)
+    count = jnp.sum(state.active, axis=-1, keepdims=True)
     spread = state.active.astype(real) / count.astype(real)
     lowest = jnp.iinfo(jnp.int32).min
     top = jnp.argmax(jnp.where(state.active, constants.rank, lowest), axis=-1)
@@ -236,5 +235,4 @@ def block_form(ordered: bool) -> BlockForm:
         absorb=absorb,
         report=report,
         constants=partial(constants, ordered),
-        pad=with_zeros,
     )

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learner import Learner, Problem, with_zeros
+from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.parameters import check_gradient
 from jaxbandit.learners.softmax import drawn_policy, score_gradient
 from jaxbandit.types import Array
@@ -107,8 +107,6 @@ def policy_gradient(
         name="policy-gradient",
         constants=constants,
         check=check_gradient,
-        # An optimizer may look at all entries at once, and so at those that were added.
-        pad=with_zeros if optimizer is None else None,
     )
 
 

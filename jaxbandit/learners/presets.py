@@ -14,7 +14,6 @@ from jaxbandit.learner.presets import PRESETS as KNOWN
 from jaxbandit.learner.presets import Presets
 from jaxbandit.learners.expref import block_form
 from jaxbandit.learners.expref_shared import block_form as shared_block_form
-from jaxbandit.learners.expref_straight import STRAIGHT
 from jaxbandit.learners.from_blocks import from_blocks
 from jaxbandit.learners.parameters import check_schedule, check_schedule_value, epsilon_table
 from jaxbandit.learners.phases import PAPER
@@ -110,7 +109,7 @@ def expref(*, preset: str | None = None, **options: Unpack[ScheduleOptions]) -> 
         Learner('expref', bandit, preset practical, threshold 0.1)
     """
     given = known(expref, {"preset": preset, **options})
-    return _made("expref", block_form(ordered=False), **given)._replace(straight=STRAIGHT)
+    return _made("expref", block_form(ordered=False), **given)
 
 
 @spelled_out(ScheduleOptions)
@@ -136,8 +135,7 @@ def ordered_expref(
     """
     own = {"preset": preset, "exploration_scale": exploration_scale}
     given = known(ordered_expref, {**own, **options})
-    made = _made("ordered-expref", block_form(ordered=True), **given)
-    return made._replace(straight=STRAIGHT)
+    return _made("ordered-expref", block_form(ordered=True), **given)
 
 
 @spelled_out(ScheduleOptions)

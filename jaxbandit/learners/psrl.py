@@ -23,36 +23,23 @@ not exactly gamma.
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
-from jaxbandit.learner import Learner, Problem, with_zeros
+from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, plan
 from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
-from jaxbandit.xla.threefry import table_words, unit_float32
+from jaxbandit.xla.threefry import unit_float32
 
 
 class PSRLState(NamedTuple):
     """What was seen."""
 
     model: Model
-
-
-class PSRLConstants(NamedTuple):
-    """The scale of the posterior and what it begins with."""
-
-    concentration: Array
-    """float32 []: c."""
-    prior: Array
-    """float32 [k+1]: what every next level begins with, 1 / (k+1); 0 at levels that a padded MDP does not have."""
-    there: Array
-    """float32 [H, k]: 1 at every state; 0, and no reward, at those that a padded MDP does not have."""
 
 
 def psrl(concentration: float = 1.0) -> Learner:
@@ -72,18 +59,7 @@ def psrl(concentration: float = 1.0) -> Learner:
         update=update,
         feedback="semi-bandit",
         name="psrl",
-        constants=constants,
-        pad=with_zeros,
         **fields,
-    )
-
-
-def constants(problem: Problem, params: Any) -> PSRLConstants:
-    """c, and a prior that gives every next level the same share of one visit."""
-    return PSRLConstants(
-        concentration=np.float32(params["concentration"]),
-        prior=np.full(problem.width + 1, 1 / (problem.width + 1), np.float32),
-        there=np.ones((problem.horizon, problem.width), np.float32),
     )
 
 
@@ -93,23 +69,24 @@ def init(problem: Problem, constants: Any, key: Array) -> PSRLState:
     return PSRLState(model=empty(problem))
 
 
-def act(state: PSRLState, key: Array, constants: PSRLConstants) -> Array:
+def act(state: PSRLState, key: Array, constants: Any) -> Array:
     """The optimal policy of a drawn model, int32 [H, k+1]."""
     return greedy(plan(*draw_model(state.model, key, constants)))
 
 
 def update(
-    state: PSRLState, policy: Array, feedback: SemiBanditFeedback, constants: PSRLConstants
+    state: PSRLState, policy: Array, feedback: SemiBanditFeedback, constants: Any
 ) -> PSRLState:
     """One more episode."""
     del policy, constants
     return PSRLState(model=add_episode(state.model, feedback))
 
 
-def draw_model(model: Model, key: Array, constants: PSRLConstants) -> tuple[Array, Array]:
+def draw_model(model: Model, key: Array, constants: Any) -> tuple[Array, Array]:
     """Mean rewards [H, k, A] and probabilities [H, k, A, k] of the levels 1..k, drawn from the
     posterior."""
-    scale = constants.concentration
+    scale = constants["concentration"]
+    level = 1 / (model.moves.shape[-1] + 1)  # every next level begins with this share of one visit
     seen = model.visits.astype(jnp.float32)
     moves = model.moves.astype(jnp.float32)
     gone = seen[..., None] - jnp.sum(moves, axis=-1, keepdims=True)
@@ -117,17 +94,14 @@ def draw_model(model: Model, key: Array, constants: PSRLConstants) -> tuple[Arra
     shapes = jnp.concatenate(
         [
             scale * jnp.concatenate([reward, seen[..., None] - reward], axis=-1) + 0.5,
-            scale * jnp.concatenate([gone, moves], axis=-1) + constants.prior[None, None, None],
+            scale * jnp.concatenate([gone, moves], axis=-1) + level,
         ],
         axis=-1,
     )
-    # The levels come last: their places, and so their draws, do not depend on how many there are.
-    drawn = jnp.where(shapes > 0, gamma(key, shapes), 0)
+    drawn = gamma(key, shapes)
     pays, levels = drawn[..., :2], drawn[..., 2:]
-    # In order, so that levels without a chance add exactly nothing.
-    total = reduce(jnp.add, [levels[..., s] for s in range(levels.shape[-1])])
     mean = pays[..., 0] / (pays[..., 0] + pays[..., 1])
-    return mean * constants.there[:, :, None], levels[..., 1:] / total[..., None]
+    return mean, levels[..., 1:] / jnp.sum(levels, axis=-1, keepdims=True)
 
 
 def gamma(key: Array, shape: Array) -> Array:
@@ -149,10 +123,10 @@ def gamma(key: Array, shape: Array) -> Array:
 
 
 def _uniform(key: Array, shape: tuple[int, ...]) -> Array:
-    """Uniform on (0, 1), by place: the same at the same place of a larger table."""
-    return unit_float32(table_words(key, shape)) + jnp.float32(2.0**-24)
+    """Uniform on (0, 1)."""
+    return unit_float32(jax.random.bits(key, shape, jnp.uint32)) + jnp.float32(2.0**-24)
 
 
 def _normal(key: Array, shape: tuple[int, ...]) -> Array:
-    """Standard normal, by place."""
+    """Standard normal."""
     return jnp.float32(2**0.5) * jax.lax.erf_inv(2 * _uniform(key, shape) - 1)

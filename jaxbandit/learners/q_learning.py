@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
-from jaxbandit.learner import Learner, Problem, with_zeros
+from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import greedy
 from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
@@ -51,7 +51,7 @@ class QConstants(NamedTuple):
     bonus: Array
     """float32 []: c sqrt(H L)."""
     horizon: Array
-    """float32 []: H, also where a padded MDP has more stages."""
+    """float32 []: H."""
 
 
 def q_learning(bonus_scale: float = 1.0) -> Learner:
@@ -72,7 +72,6 @@ def q_learning(bonus_scale: float = 1.0) -> Learner:
         feedback="semi-bandit",
         name="q-learning",
         constants=constants,
-        pad=with_zeros,
         **fields,
     )
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learner import Learner, Problem, with_zeros
+from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.parameters import check_policy
 from jaxbandit.types import Array
-from jaxbandit.xla.threefry import table_words, unit_float32
+from jaxbandit.xla.threefry import unit_float32
 
 
 def uniform() -> Learner:
@@ -31,7 +32,6 @@ def uniform() -> Learner:
         update=_ignore,
         name="uniform",
         constants=_action_counts,
-        pad=with_zeros,
     )
 
 
@@ -49,7 +49,6 @@ def oracle() -> Learner:
         name="oracle",
         requires=("optimal_policy",),
         constants=_optimal_policy,
-        pad=with_zeros,
     )
 
 
@@ -92,8 +91,7 @@ def _action_counts(problem: Problem, params: Any) -> np.ndarray:
 def _act_uniform(state: Any, key: Array, counts: Array) -> Array:
     del state
     chex.assert_rank(counts, 2)
-    # By place, not by number: in a larger table the same states play the same actions.
-    share = unit_float32(table_words(key, counts.shape))
+    share = unit_float32(jax.random.bits(key, counts.shape, jnp.uint32))
     return (share * counts.astype(jnp.float32)).astype(jnp.int32)
 
 

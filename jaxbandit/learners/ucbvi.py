@@ -72,8 +72,9 @@ class UCBVIState(NamedTuple):
 
     @property
     def visits(self) -> Array:
-        """int32 [S, k, A]: N, for `jaxbandit.metrics`."""
-        return self.model.visits
+        """int32 [H, k, A]: N, for `jaxbandit.metrics`; if they are pooled, the same at every stage."""
+        shape = (self.values.shape[0], *self.model.visits.shape[1:])
+        return jnp.broadcast_to(self.model.visits, shape)
 
     @property
     def optimistic_values(self) -> Array:

@@ -1,7 +1,7 @@
 """What of a sweep runs together: groups of learners and instances, the devices, and how many tiles at once.
 
 A group is what one compiled program can run: one learner with any values of its parameters, on one
-engine, on instances whose tables have one size, or get one by padding.
+engine, on instances whose tables have one size: several sizes are several programs.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit.engines import program_sizes, table_sizes
-from jaxbandit.learner import Learner
+from jaxbandit.engines import table_sizes
 from jaxbandit.mdp import MDP, validate
 from jaxbandit.sweeps.families import shape_of
 from jaxbandit.sweeps.loop import Settings, make_tile_runner
-from jaxbandit.sweeps.padding import in_words
 from jaxbandit.sweeps.parameters import LearnerGrid
 from jaxbandit.sweeps.tiles import Demand, Group, format_bytes
-from jaxbandit.xla.platforms import memory_of, platform_of
+from jaxbandit.xla.platforms import memory_of
 
 ENGINES = ("auto", "episodes", "blocks")
 IN_FLIGHT = 2
@@ -52,19 +50,10 @@ def make_groups(
         arrays = {key: np.asarray(values) for key, values in sorted(learner.params.items())}
         leaves = [(key, array.shape[1:], array.dtype) for key, array in arrays.items()]
         programs.setdefault((chosen, learner.rules, tuple(leaves)), {})[name] = grid
-    padding = settings.pad and bool(platform_of(settings.devices[0]).ladder)
-    words = in_words if padding else lambda *_: ""
     return [
-        Group(
-            grids=same,
-            engine=chosen,
-            instances=alike,
-            ask=partial(_ask, settings),
-            room=room,
-            words=words,
-        )
+        Group(grids=same, engine=chosen, instances=alike, ask=partial(_ask, settings))
         for (chosen, *_), same in programs.items()
-        for room, alike in _by_program(chosen, next(iter(same.values())).learner, mdps, settings)
+        for alike in _by_program(chosen, mdps)
     ]
 
 
@@ -88,20 +77,12 @@ def _check_order(name: str, grid: LearnerGrid, mdps: Mapping[str, MDP]) -> None:
             )
 
 
-def _by_program(
-    engine: str, learner: Learner, mdps: Mapping[str, MDP], settings: Settings
-) -> list[tuple[tuple[int, int] | None, dict[str, MDP]]]:
-    """The instances that one program runs, and H and k of that program if they are padded.
-
-    They have one shape, or one after padding, and the engine's tables of them one size.
-    """
-    platform = platform_of(settings.devices[0])
+def _by_program(engine: str, mdps: Mapping[str, MDP]) -> list[dict[str, MDP]]:
+    """The instances that one program runs: of one shape, with engine's tables of one size."""
     found: dict[Any, dict[str, MDP]] = {}
     for name, mdp in mdps.items():
-        room = program_sizes(engine, learner, mdp, platform) if settings.pad else None
-        shape = shape_of(mdp) if room is None else (*room, *shape_of(mdp)[2:])
-        found.setdefault((room, shape, table_sizes(engine, mdp)), {})[name] = mdp
-    return [(room, alike) for (room, *_), alike in found.items()]
+        found.setdefault((shape_of(mdp), table_sizes(engine, mdp)), {})[name] = mdp
+    return list(found.values())
 
 
 def _ask(settings: Settings, group: Group) -> Demand:
@@ -110,7 +91,6 @@ def _ask(settings: Settings, group: Group) -> Demand:
     return Demand(
         width=runner.width,
         bytes_per_lane=runner.bytes_per_lane + 16 * len(settings.points),
-        moved_per_lane=runner.moved_per_lane,
         reports=runner.reported(),
     )
 

@@ -76,7 +76,7 @@ def programs_of(grids: Mapping[str, LearnerGrid]) -> dict[str, Program]:
     return {name: follow(grid.learner) for name, grid in grids.items()}
 
 
-def bits_of(device: Any, pad: bool = True) -> dict[str, str]:
+def bits_of(device: Any) -> dict[str, str]:
     """What the last digits depend on beyond the configuration: the kind of device, its compiler, its programs' shapes."""
     import jaxlib
 
@@ -85,7 +85,6 @@ def bits_of(device: Any, pad: bool = True) -> dict[str, str]:
         "device": f"{device.platform}: {device.device_kind}",
         "machine": f"{platform.machine()} {_vectors()}".strip() if device.platform == "cpu" else "",
         "tiles": f"{choices.name} {choices.lanes} {choices.block_lanes} {choices.workers}",
-        "padding": choices.ladder if pad else "",
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         "flags": " ".join(sorted(os.environ.get("XLA_FLAGS", "").split())),

@@ -65,14 +65,9 @@ def make_tile_runner(
     settings: Settings, group: Group, lanes: Sequence[Lane], device: Any = None
 ) -> Any:
     """The engine's runner for some lanes of a group, each a group of its own with one seed."""
-    from jaxbandit.engines import grown, make_runner
+    from jaxbandit.engines import make_runner
 
     mdps = [group.instances[instance] for _, instance, _, _ in lanes]
-    own = None if group.room is None else [(mdp.horizon, mdp.width) for mdp in mdps]
-    if group.room is not None:
-        room = group.room
-        known = {name: grown(group.instances[name], room) for _, name, _, _ in lanes}
-        mdps = [known[instance] for _, instance, _, _ in lanes]
     settled = [(group.grids[learner].learner.params, number) for learner, _, number, _ in lanes]
     params = {
         name: np.stack([np.asarray(of[name])[number] for of, number in settled])
@@ -88,7 +83,6 @@ def make_tile_runner(
         chunk_size=settings.chunk_size,
         devices=[device or settings.devices[0]],
         metrics=settings.metrics,
-        own=own,
     )
 
 

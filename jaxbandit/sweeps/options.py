@@ -76,7 +76,6 @@ class SweepOptions(RunOptions):
     """Called after chunks, in the calling thread, with a `Progress` (``episodes``, ``total``, ``dataset()``); see `jb.hooks`."""
     shard: tuple[int, int] | None = None
     """(i, n) runs only the i-th of n parts of the seeds, for machines that do not see each other; `jb.merge` joins the results."""
-    pad: bool = option(True, Flag)
 
     def __post_init__(self) -> None:
         """Checks what specs do not."""

@@ -118,7 +118,7 @@ def sweep(
         return make_plan(job)  # type: ignore[return-value]
     grids, mdps, seeds, count, settings, groups = job
     config = identity(grids, mdps, groups, settings, options.record)
-    bits, programs = bits_of(settings.devices[0], settings.pad), programs_of(grids)
+    bits, programs = bits_of(settings.devices[0]), programs_of(grids)
     store = None
     if options.checkpoint is not None:
         store = open_store(

@@ -36,8 +36,6 @@ class Demand:
     width: int
     """Lanes of a tile."""
     bytes_per_lane: int
-    moved_per_lane: int = 0
-    """Bytes that a step moves, about."""
     reports: Mapping[str, int] = field(default_factory=dict)
     """What the learner reports: name -> number of axes."""
 
@@ -51,10 +49,6 @@ class Group:
     instances: Mapping[str, MDP]
     ask: Callable[[Group], Demand]
     """Asks the engine; only called when it is needed."""
-    room: tuple[int, int] | None = None
-    """H and k in which all of them run, if they are padded; else their own."""
-    words: Callable[[Group, list[Lane]], str] = lambda *_: ""
-    """What the plan says of the group with these lanes."""
 
     @cached_property
     def demand(self) -> Demand:
@@ -80,8 +74,7 @@ class Group:
     def title(self) -> str:
         """What it is called while it compiles."""
         H, k, _, _ = self.sizes
-        padded = "" if self.room is None else ", padded"
-        return f"{self.name}, H={H} k={k}{padded}"
+        return f"{self.name}, H={H} k={k}"
 
     @property
     def name(self) -> str:
@@ -97,8 +90,7 @@ class Group:
     def sizes(self) -> tuple[int, int, int, int]:
         """H, k, A, M of its program."""
         mdp = next(iter(self.instances.values()))
-        H, k = self.room or (mdp.horizon, mdp.width)
-        return H, k, mdp.num_actions, mdp.num_outcomes
+        return mdp.horizon, mdp.width, mdp.num_actions, mdp.num_outcomes
 
 
 @dataclass(frozen=True)

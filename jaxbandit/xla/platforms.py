@@ -48,30 +48,6 @@ class Platform:
     """Whether a program takes over the memory of the state that it is given."""
     chunk: int
     """Episodes that one call of a program plays at most."""
-    stages: tuple[int, ...] = ()
-    """The H in which instances run: the next one that is large enough. None: each in its own."""
-    levels: tuple[int, ...] = ()
-    """The k in which they run."""
-
-    @property
-    def ladder(self) -> str:
-        """`stages` and `levels` in words; empty where nothing is padded."""
-        if not self.stages:
-            return ""
-        return f"H {' '.join(map(str, self.stages))}, k {' '.join(map(str, self.levels))}"
-
-    def room(self, horizon: int, width: int) -> tuple[int, int] | None:
-        """H and k of the program that runs instances of these sizes; None: a program of their own.
-
-        They depend on nothing else: what an instance runs beside must not change its program, or its bits would.
-
-        Example:
-            >>> GPU.room(15, 2), GPU.room(15, 200), CPU.room(15, 2)
-            ((20, 4), None, None)
-        """
-        stages = [size for size in self.stages if size >= horizon]
-        levels = [size for size in self.levels if size >= width]
-        return (stages[0], levels[0]) if stages and levels else None
 
 
 CPU = Platform(
@@ -101,9 +77,6 @@ GPU = Platform(
     sums_on_device=True,
     donates=True,
     chunk=1024,
-    # Up to 64 stages planning is unrolled, and up to 15 levels a path is followed by selects.
-    stages=(5, 10, 20, 40, 64),
-    levels=(1, 4, 8, 15),
 )
 FLOAT32_EPSILON = 2.0**-24
 """Relative error of one operation in float32, on every platform."""

@@ -9,7 +9,7 @@ from scipy import stats
 import jaxbandit as jb
 from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learners.model import Model
-from jaxbandit.learners.psrl import PSRLConstants, draw_model, gamma, psrl
+from jaxbandit.learners.psrl import draw_model, gamma, psrl
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
 
@@ -37,7 +37,7 @@ def test_posterior_by_hand():
     count = 20_000
     keys = jax.random.split(jax.random.key(1), count)
     for scale in (1.0, 3.0):
-        given = PSRLConstants(jnp.float32(scale), jnp.full(2, 0.5), jnp.ones((1, 1)))
+        given = {"concentration": jnp.float32(scale)}
         reward, onward = jax.jit(jax.vmap(lambda key, c=given: draw_model(model, key, c)))(keys)
         laws = (
             (reward, stats.beta(0.5 + 4 * scale, 0.5 + 6 * scale)),

@@ -116,6 +116,6 @@ def test_tiles_in_flight_follow_the_memory_of_the_devices(monkeypatch):
             assert f"{found.workers} at a time" in str(found)
             assert "on devices of " in str(found)
         monkeypatch.setattr(groups_module, "memory_of", lambda device: each - 1)
-        message = r"L, H=20 k=4, padded: a tile of 1024 lanes needs about .*; accepted: at most .*JAX_PLATFORMS=cpu"
+        message = r"L, H=15 k=2: a tile of 1024 lanes needs about .*; accepted: at most .*JAX_PLATFORMS=cpu"
         with pytest.raises(ValueError, match=message):
             plan()

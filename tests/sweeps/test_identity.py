@@ -5,7 +5,6 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit.sweeps.identity import bits_of, digest
-from jaxbandit.xla.platforms import use
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
 
@@ -24,10 +23,6 @@ def test_the_digest_of_an_instance_sees_every_array_and_no_label():
 def test_bits_name_what_last_digits_depend_on(monkeypatch):
     here = bits_of(jax.devices()[0])
     assert here["jax"] == jax.__version__
-    assert here["padding"] == ""
-    with use("gpu"):
-        assert bits_of(jax.devices()[0])["padding"] == "H 5 10 20 40 64, k 1 4 8 15"
-        assert bits_of(jax.devices()[0], pad=False)["padding"] == ""
     with jax.default_matmul_precision("highest"), jax.numpy_rank_promotion("warn"):
         assert bits_of(jax.devices()[0]) == {**here, "default_matmul_precision": "highest"}
     monkeypatch.setenv("XLA_FLAGS", "--b --a")

@@ -145,10 +145,6 @@ BROKEN = {
     "constants: two calls differ, in the value": {
         "constants": lambda problem, params: np.float64(next(NUMBERS))
     },
-    "renewed: says that the policy is the last one, and it is not": {
-        "act": lambda state, key, constants: jax.random.randint(key, (3, 3), 0, 2),
-        "renewed": lambda state: jnp.bool_(False),
-    },
     r"requires: \[\], but init or constants fail without rank and optimal_policy": {
         "init": lambda problem, constants, key: Memory(
             constants["scale"], jnp.zeros_like(problem.rank[:, :, 0])

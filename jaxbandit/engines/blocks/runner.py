@@ -14,8 +14,7 @@ from jaxbandit.engines.blocks import loop
 from jaxbandit.engines.blocks.checks import check_shapes, complaint
 from jaxbandit.engines.blocks.curve import extend
 from jaxbandit.engines.blocks.outcomes import block_sizes, merge_outcomes
-from jaxbandit.engines.measuring import blank
-from jaxbandit.engines.runner import Carry, Runner, TileArrays, one_hot_actions
+from jaxbandit.engines.runner import Carry, Runner, TileArrays, empty_curves, one_hot_actions
 from jaxbandit.engines.tables import exact_tables, optimal_value
 from jaxbandit.mdp import MDP
 from jaxbandit.xla.compat import x64
@@ -37,14 +36,16 @@ class BlockRunner(Runner):
             raise ValueError(
                 f"engine: 'blocks'; learner {self.name!r} has no block form and runs on the 'episodes' engine"
             )
-        if self.padded:
-            raise ValueError("own: given; accepted on the block engine: None (it pads no MDP)")
         if not 1 <= self.num_episodes <= 2**53:
             raise ValueError(
                 f"num_episodes: {self.num_episodes}; accepted on the block engine: 1..2^53"
             )
-        self.form = self.rules.blocks
         self._prepared: dict[int, tuple] = {}
+
+    @property
+    def form(self) -> Any:
+        """The learner's block form."""
+        return self.rules.blocks
 
     @classmethod
     def table_sizes(cls, mdp: MDP) -> tuple[int, ...]:
@@ -78,7 +79,7 @@ class BlockRunner(Runner):
         H, k, A = self.sizes
         P, U = map(max, zip(*self.kinds, strict=True))
         arms, states = k * A, 1 + P + k
-        learner = self.learner_bytes(self.form)
+        learner = self.learner_bytes()
         world = 8 * H * states * U * (A + 3) + 8 * H * (k + 1) * A * (k + 2)
         tables = 16 * (H + arms) * states * U
         return (
@@ -102,7 +103,7 @@ class BlockRunner(Runner):
                 transition=np.stack([transition for _, transition in exact]),
                 optimum=np.array([optimal_value(mdp) for mdp in lanes]),
             )
-            constants, first = self.beginnings(tile, self.form)
+            constants, first = self.initial_states(tile)
             with x64():
                 one, fixed = _of_lane(first, 0), _of_lane(constants, 0)
                 check_shapes(self.name, self.form, one, fixed, self.sizes)
@@ -116,7 +117,7 @@ class BlockRunner(Runner):
     def start_tile(self, tile: TileArrays) -> Carry:
         """The carry of a tile before the first episode; lanes that are padding have nothing left to play."""
         _, _, first, _ = self.prepare(tile)
-        self.check_reports(self.form.report, first)
+        self.check_reports(first)
         padding = np.arange(self.width) >= tile.used
         carry = {
             "state": first,
@@ -126,7 +127,7 @@ class BlockRunner(Runner):
             "curve": np.zeros((self.width, self.points.size)),
         }
         measured = self._measure(tile, first, self._next(tile, carry)) if self.metrics else {}
-        return {**carry, "metrics": blank(measured, self.points.size), "measured": measured}
+        return {**carry, "metrics": empty_curves(measured, self.points.size), "measured": measured}
 
     def step_tile(self, tile: TileArrays, carry: Carry) -> Carry:
         """At most ``chunk_size`` blocks in every lane."""
@@ -190,7 +191,7 @@ class BlockRunner(Runner):
         _, constants, _, _ = self.prepare(tile)
         policy, _ = self._next_policies(following)
         with x64():
-            return self.measure(tile, state, policy, constants, np.float64)
+            return self.evaluate_metrics(tile, state, policy, constants, np.float64)
 
     def _recorded(
         self, carry: Carry, played: np.ndarray, measured: dict[str, np.ndarray]
@@ -234,7 +235,7 @@ class BlockRunner(Runner):
             "final_policy": one_hot_actions(policy),
         }
         with x64():
-            return found | self.reports(tile, self.form.report, carry["state"])
+            return found | self.reports(tile, carry["state"])
 
 
 def _block_keys(words):

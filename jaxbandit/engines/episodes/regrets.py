@@ -1,8 +1,7 @@
 """Exact regrets of policies: the expected sum of gaps along their paths, by backward induction.
 
 At a state where a policy is none the value is nan, and nan passes through every sum before it, so the regret of a policy
-that is wrong anywhere is nan, whether or not the state is ever visited. (Level 0, where nothing matters, is left out, and
-so are states that a padded MDP does not have: `EpisodeWorld.wrong`.)
+that is wrong anywhere is nan, whether or not the state is ever visited. (Level 0, where nothing matters, is left out.)
 """
 
 from __future__ import annotations
@@ -21,20 +20,17 @@ from jaxbandit.xla.platforms import active
 
 def deterministic_regret(world: EpisodeWorld, policies: Array) -> jax.Array:
     """Of policies int [E, k, H, W], level 0 left out, as float32 [E, W]."""
-    return _from_start(world, _of_actions(world.gap, world.transition, world.wrong, policies))
+    return _from_start(world, _of_actions(world.gap, world.transition, policies))
 
 
 @together
-def _of_actions(gap: Array, transition: Array, wrong: Array | None, policies: Array) -> jax.Array:
+def _of_actions(gap: Array, transition: Array, policies: Array) -> jax.Array:
     """From every level, float32 [k, E, W]."""
     width, num_actions = gap.shape[1:3]
 
     def back(tail, i):
         # Tables are looked up by the stage's number: handed over stage by stage they would be copied.
-        if wrong is None:
-            value = jnp.full_like(tail, jnp.nan)
-        else:
-            value = jnp.broadcast_to(wrong[i][:, None], tail.shape)
+        value = jnp.full_like(tail, jnp.nan)
         played = jnp.moveaxis(policies[:, :, i], 0, 1)
         for a in range(num_actions):
             here = gap[i, :, a][:, None]
@@ -78,20 +74,15 @@ def _renewed(policies: Array) -> jax.Array:
 
 def randomised_regret(world: EpisodeWorld, policy: Array) -> jax.Array:
     """Of a randomised policy float [H, k+1, A, W], as float32 [W]."""
-    tail = _of_probabilities(world.gap, world.transition, world.wrong, policy)
+    tail = _of_probabilities(world.gap, world.transition, policy)
     return _from_start(world, tail[:, None])[0]
 
 
 @together
-def _of_probabilities(
-    gap: Array, transition: Array, wrong: Array | None, policy: Array
-) -> jax.Array:
+def _of_probabilities(gap: Array, transition: Array, policy: Array) -> jax.Array:
     """From every level, float32 [k, W]."""
     width, num_actions = gap.shape[1:3]
     policy = policy[:, 1:]
-    if wrong is not None:  # any distribution will do where nothing is gained or lost
-        own = jnp.isnan(wrong)[:, :, None]
-        policy = jnp.where(own, policy, jnp.asarray(1 / num_actions, policy.dtype))
 
     def back(tail, x):
         gap, transition, row = x

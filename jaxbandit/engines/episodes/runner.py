@@ -9,14 +9,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.engines.beginnings import to_32_bits
 from jaxbandit.engines.episodes import loop
 from jaxbandit.engines.episodes.policies import explain
 from jaxbandit.engines.episodes.sums import device_sums, host_sums, padded, take_rows
 from jaxbandit.engines.episodes.world import MOST_OUTCOMES, make_episode_world
-from jaxbandit.engines.measuring import blank
-from jaxbandit.engines.padding import cut_policies
-from jaxbandit.engines.runner import Carry, Runner, TileArrays, one_hot_actions
+from jaxbandit.engines.runner import (
+    Carry,
+    Runner,
+    TileArrays,
+    empty_curves,
+    one_hot_actions,
+    to_32_bits,
+)
 from jaxbandit.errors import LearnerError
 from jaxbandit.xla.compat import x64
 
@@ -42,11 +46,13 @@ class EpisodeRunner(Runner):
                 f"MDP: {outcomes} outcomes per state and action; accepted on the episode engine: "
                 f"at most {MOST_OUTCOMES}"
             )
-        self.form = self.rules
         self.all_sizes = loop.Sizes(*self.sizes, outcomes)
-        if self.padded and self.rules.pad is None:
-            raise ValueError(f"own: learner {self.name!r} cannot be padded; accepted: None")
         self._lanes: dict[int, loop.Lanes] = {}
+
+    @property
+    def form(self) -> Any:
+        """The learner."""
+        return self.rules
 
     @cached_property
     def width(self) -> int:
@@ -64,38 +70,28 @@ class EpisodeRunner(Runner):
         tables = 4 * H * (k + 1) * A * (3 * M + k + 1)
         return (
             tables
-            + 3 * self._size
+            + 3 * self.learner_bytes()
             + 16 * self.platform.chunk
             + loop.STRETCH * H * (8 + 4 * (k + 1) * A)
         )
 
-    @property
-    def moved_per_lane(self) -> int:
-        """Estimate: about as much as the learner has, as `bench --gpu-launches` counts for UCB-VI."""
-        return self._size
-
-    @cached_property
-    def _size(self) -> int:
-        return self.learner_bytes(self.rules)
-
-    def _beginnings(self, tile: TileArrays) -> tuple[Any, Any]:
-        return to_32_bits(self.name, self.beginnings(tile, self.rules))
+    def _begin(self, tile: TileArrays) -> tuple[Any, Any]:
+        return to_32_bits(self.name, self.initial_states(tile))
 
     def lanes(self, tile: TileArrays) -> loop.Lanes:
         """What the lanes of a tile are, on its device."""
         if id(tile) not in self._lanes:
-            constants, _ = self._beginnings(tile)
+            constants, _ = self._begin(tile)
             keys = (tile.keys[:, 0], tile.keys[:, 1])
-            world = make_episode_world(tile.mdps, tile.own if self.padded else None)
-            found = loop.Lanes(world, keys, constants)
+            found = loop.Lanes(make_episode_world(tile.mdps), keys, constants)
             with x64(False):
                 self._lanes[id(tile)] = jax.device_put(found, tile.device)
         return self._lanes[id(tile)]
 
     def start_tile(self, tile: TileArrays) -> Carry:
         """The carry before the first episode."""
-        _, state = self._beginnings(tile)
-        self.check_reports(self.rules.report, state)
+        _, state = self._begin(tile)
+        self.check_reports(state)
         # A wrong first policy is told before anything runs.
         _, _, policy, gap = self._play(tile, state, 0, 0)
         self._refuse(tile, policy, gap, 1)
@@ -104,7 +100,7 @@ class EpisodeRunner(Runner):
             "state": state,
             "total": np.zeros(self.width),
             "curve": np.full((self.width, self.points.size), np.nan),
-            "metrics": blank(self._measure(tile, state, policy), self.points.size),
+            "metrics": empty_curves(self._measure(tile, state, policy), self.points.size),
         }
 
     def step_tile(self, tile: TileArrays, carry: Carry) -> Carry:
@@ -164,7 +160,8 @@ class EpisodeRunner(Runner):
             return {}
         with x64(False):
             constants = self.lanes(tile).constants
-            return self.measure(tile, state, first_axis(policy), constants, np.float32)
+            seen = (first_axis(policy), constants, np.float32)
+            return self.evaluate_metrics(tile, state, *seen)
 
     def tile_curves(self, carry: Carry) -> np.ndarray:
         """The curves so far."""
@@ -190,9 +187,7 @@ class EpisodeRunner(Runner):
         lanes = np.isnan(gap[: tile.used])
         if lanes.any():
             lane = int(np.argmax(lanes))
-            H, k = tile.own[lane]
-            own = first_axis(policy)[lane, :H, : k + 1]
-            raise explain(self.name, own, self.sizes[2], episode)
+            raise explain(self.name, first_axis(policy)[lane], self.sizes[2], episode)
 
     def _blame(self, tile: TileArrays, carry: Carry, regrets: np.ndarray) -> NoReturn:
         """Raises what is wrong with the first episode of a call whose regret is nan; always raises."""
@@ -200,7 +195,7 @@ class EpisodeRunner(Runner):
         wrong = done + int(np.argmax(np.isnan(regrets).any(axis=1)))
         state = carry["state"]
         if self.platform.donates:  # the state of then is gone: from the first episode again
-            done, state = 0, self._beginnings(tile)[1]
+            done, state = 0, self._begin(tile)[1]
         while done < wrong:  # up to the wrong episode: then its policy is the next one
             count = min(wrong - done, self.platform.chunk)
             state = self._play(tile, state, done, count)[0]
@@ -226,10 +221,10 @@ class EpisodeRunner(Runner):
             **carry["metrics"],
             "regret": carry["curve"],
             "final_gap": gap,
-            "final_policy": cut_policies(actions, tile.own),
+            "final_policy": actions,
         }
         with x64():  # as the block engine: what a learner counts may be multiplied there
-            return found | self.reports(tile, self.rules.report, carry["state"])
+            return found | self.reports(tile, carry["state"])
 
 
 def first_axis(policy: Any) -> np.ndarray:

@@ -40,18 +40,8 @@ class Sizes(NamedTuple):
 def simulate(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> Trajectory:
     """One episode in every lane, from words [H, W] (a randomised policy's actions take another H of them).
 
-    An action that is none is played as the nearest one: what is no policy is told by its regret. Stages beyond the
-    MDP's own, if it is padded, are spent at level 0.
+    An action that is none is played as the nearest one: what is no policy is told by its regret.
     """
-    episode = _simulated(sizes, world, policy, words)
-    if world.horizon is None:
-        return episode
-    # The last stage may lead to any level, as nobody is there any more: here somebody would be.
-    stage = jax.lax.broadcasted_iota(jnp.int32, episode.levels.shape, 0)
-    return episode._replace(levels=jnp.where(stage < world.horizon[None], episode.levels, 0))
-
-
-def _simulated(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> Trajectory:
     H, k, A = sizes[:3]
     if not jnp.issubdtype(policy.dtype, jnp.integer):
         policy = _draw_actions(policy, words[H : 2 * H])

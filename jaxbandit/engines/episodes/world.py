@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import chex
 import jax
 import numpy as np
 
-from jaxbandit.engines.padding import Own, shrunk
 from jaxbandit.engines.tables import exact_tables, fingerprint, normalised_prob, once_per_instance
 from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
@@ -41,11 +39,6 @@ class EpisodeWorld(NamedTuple):
     """float32 [H, k, A, W]: Opt_{l,i} - Q*_{l,i}(a), levels 1..k."""
     transition: Array
     """float32 [H, k, A, k, W]: p_i(s | l, a) among the levels 1..k."""
-    horizon: Array | None
-    """int32 [W]: H of the MDP itself, if it is padded; else None."""
-    wrong: Array | None
-    """float32 [H, k, W]: the regret of what is no action: nan at the MDP's own states, 0 at those that were added; None
-    if none were."""
 
 
 class InstanceTables(NamedTuple):
@@ -60,20 +53,13 @@ class InstanceTables(NamedTuple):
     transition: np.ndarray
 
 
-def make_episode_world(mdps: MDP, own: Sequence[Own] | None = None) -> EpisodeWorld:
-    """The tables of MDPs stacked along a leading axis [W], numpy; ``own``: H and k of each, if they are padded."""
+def make_episode_world(mdps: MDP) -> EpisodeWorld:
+    """The tables of MDPs stacked along a leading axis [W], numpy."""
     lanes, size, horizon = len(mdps.prob), mdps.prob[0].size, mdps.horizon
     each = [jax.tree.map(lambda x, lane=lane: x[lane], mdps) for lane in range(lanes)]
-    if own is not None:  # numbers are made from the MDP itself, then filled up
-        each = [shrunk(mdp, sizes) for mdp, sizes in zip(each, own, strict=True)]
     fingerprints = [fingerprint(mdp) for mdp in each]
     first = np.asarray([fingerprints.index(one) for one in fingerprints], np.int32)
     tables = [_tables(mdp) for mdp in each]
-    if own is not None:
-        room = mdps.prob.shape[1:]
-        known = {one: _grown(tables[one], each[one].prob.shape, room) for one in set(first)}
-        tables = [known[one] for one in first]
-    stages, levels = np.arange(horizon), np.arange(1, mdps.width + 1)
     return EpisodeWorld(
         alias=np.concatenate([table.alias for table in tables]),
         route=np.concatenate([table.route for table in tables]),
@@ -84,32 +70,6 @@ def make_episode_world(mdps: MDP, own: Sequence[Own] | None = None) -> EpisodeWo
         row=first[None] * size + np.arange(horizon, dtype=np.int32)[:, None] * (size // horizon),
         gap=np.stack([table.gap for table in tables], axis=-1),
         transition=np.stack([table.transition for table in tables], axis=-1),
-        horizon=None if own is None else np.asarray([H for H, _ in own], np.int32),
-        wrong=None
-        if own is None
-        else np.stack(
-            [np.where((stages < H)[:, None] & (levels <= k)[None], np.nan, 0) for H, k in own], -1
-        ).astype(np.float32),
-    )
-
-
-def _grown(tables: InstanceTables, shape: tuple[int, ...], room: tuple[int, ...]) -> InstanceTables:
-    """Tables of an MDP [H, k+1, A, M] with zeros up to the larger sizes: outcome 0 is sure, pays 0 and leads to level 0."""
-
-    def flat(table: np.ndarray, *sides: int) -> np.ndarray:
-        extra = [(0, large - small) for small, large in zip(shape, room, strict=True)]
-        return np.pad(table.reshape(*shape, *sides), [*extra, *[(0, 0)] * len(sides)]).ravel()
-
-    stages, levels = room[0] - shape[0], room[1] - shape[1]
-    own = [(0, stages), (0, levels), (0, 0)]
-    return InstanceTables(
-        alias=flat(tables.alias),
-        route=flat(tables.route),
-        paid=flat(tables.paid, 2),
-        reward=flat(tables.reward),
-        next_level=flat(tables.next_level),
-        gap=np.pad(tables.gap, own),
-        transition=np.pad(tables.transition, [*own, (0, levels)]),
     )
 
 

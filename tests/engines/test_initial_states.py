@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.engines.beginnings import beginning, optimal_policies, to_32_bits
+from jaxbandit.engines.runner import initial_states, optimal_policies, to_32_bits
 from jaxbandit.learner import Learner
 from jaxbandit.planning import gaps
 from jaxbandit.xla.compat import x64
@@ -36,7 +36,7 @@ def test_constants_are_made_once_for_equal_lanes_and_init_gets_them():
     rules = Learner(init, None, None, constants=constants, name="toy").rules
     params = {"scale": np.float64([2, 2])}
     with x64():
-        function, args = beginning(rules, (), MDPS, params, KEYS, 2**60)
+        function, args = initial_states(rules, (), MDPS, params, KEYS, 2**60)
         states = function(*args)
     assert len(calls) == 1
     assert type(calls[0].num_episodes) is int
@@ -54,7 +54,7 @@ def test_only_what_a_learner_needs_is_handed_over():
     rules = Learner(init, None, None, name="toy").rules
     with x64():
         for needs in ((), ("rank",), ("optimal_policy",)):
-            function, args = beginning(rules, needs, MDPS, {}, KEYS, 10)
+            function, args = initial_states(rules, needs, MDPS, {}, KEYS, 10)
             function(*args)
             assert (seen["rank"] is not None, seen["best"] is not None) == (
                 "rank" in needs,

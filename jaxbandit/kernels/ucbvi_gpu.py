@@ -125,7 +125,7 @@ def kernel_of(bernstein: bool, monotone: bool) -> Kernel:
         )
         return on_cpu.leave(given, constants)
 
-    return Kernel(enter, act, update, leave, fits)
+    return Kernel(enter=enter, act=act, update=update, leave=leave, fits=fits)
 
 
 def fits(horizon: int, width: int, num_actions: int) -> bool:

@@ -1,7 +1,5 @@
 """Block learners episode by episode: which arm is played when, with and without constants."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import make_constants
-from jaxbandit.xla.platforms import GPU, tracing_for
 
 PROBLEM = jb.Problem(horizon=2, width=1, num_actions=2, num_episodes=100)
 ROWS = jnp.asarray([[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2, [[0.25, 0.75]] * 2], jnp.float32)
@@ -75,9 +72,7 @@ def test_lanes_side_by_side_end_their_arms_at_different_times():
     learner = singles[0]
     given = [jax.tree.map(jnp.asarray, make_constants(one, PROBLEM, {})) for one in singles]
     first = [one.init(PROBLEM, x, None) for one, x in zip(singles, given, strict=True)]
-    given, state = (
-        jax.tree.map(lambda *x: jnp.stack(x), *trees) for trees in (given, first)
-    )
+    given, state = (jax.tree.map(lambda *x: jnp.stack(x), *trees) for trees in (given, first))
     update = jax.vmap(learner.update, (0, None, 0, 0))
     for t in range(7):
         state = update(state, None, BanditFeedback(jnp.full(2, t, jnp.float32)), given)

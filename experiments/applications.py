@@ -16,7 +16,7 @@ from .prophet import CONSTANTS, NUM_EPISODES
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
 INSTANCE_KEY = 331
 SEEDS_PER_INSTANCE = 2
@@ -61,7 +61,8 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
         f"applications_{constants}": jb.plot_panels(
             datasets[constants],
             columns=2,
-            panel_size=(3.2, 2.3),
+            panel_size=(3.4, 2.3),
+            inset=True,
             title=f"Applications, {constants} constants",
         )
         for constants in CONSTANTS

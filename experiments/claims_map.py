@@ -23,7 +23,7 @@ from .verdict import SAME_ORDER
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
 BONUS_SCALES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 THRESHOLDS = (0.03, 0.045, 0.064, 0.09, 0.125, 0.18)

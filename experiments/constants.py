@@ -19,7 +19,7 @@ from .prophet import CONSTANTS, NUM_EPISODES, NUM_VALUES, PAPER_EXPLORATION, pan
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
 BONUS_SCALES = (1 / 64, 1 / 32, 1 / 16, 0.125, 0.25, 0.5, 1.0, 2.0)
 SIZE = (15, 2)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from jaxbandit.mdp import MDP
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
 MAP_SIZE = (15, 3, 5)
 """H, k, A of the maps: I1 as in the paper's experiments."""
@@ -220,7 +220,7 @@ def draw_against_horizon() -> Drawn:
         TEXT_SIZE,
         TICK_SIZE,
         Drawn,
-        legend_above,
+        banner,
         new_figure,
         plain_axes,
         styles,
@@ -265,7 +265,7 @@ def draw_against_horizon() -> Drawn:
         ax.set_xlabel("horizon H", fontsize=TICK_SIZE)
         ax.set_title(title, loc="left", fontsize=TEXT_SIZE, pad=4)
     title = f"I1 with A={NUM_ACTIONS}, exact; wide pale lines: the lemmas' bounds for k=1"
-    legend_above(figure, axes[0], title, 6, handlelength=2.6, columnspacing=1.2)
+    banner(figure, axes[0], note=title)
     return Drawn(figure, axes, data)
 
 

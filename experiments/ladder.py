@@ -36,7 +36,7 @@ from .prophet import NUM_EPISODES
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
 TRAINING_KEY, REPORTED_KEY = 8001, 8002
 """Roots of the instances; neither is that of another experiment."""

@@ -32,7 +32,7 @@ from jaxbandit.tabular import write_table
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
     from jaxbandit.stats.intervals import Estimate
 
 HORIZONS = (2, 4, 12)

@@ -11,7 +11,7 @@ from jaxbandit.plotting.figures import (
     TEXT_SIZE,
     TICK_SIZE,
     Drawn,
-    legend_above,
+    banner,
     new_figure,
     plain_axes,
     styles,
@@ -95,6 +95,6 @@ def draw_ratios(datasets: Mapping[str, Dataset]) -> Drawn:
         f"hard families, T = {T:,}, mean and 95 % t-interval over {count} instances drawn from the family; "
         "UCB-VI sees trajectories, all others only total rewards"
     )
-    legend_above(figure, axes[3], title, 4)
+    banner(figure, axes[3], note=title)
     shown = {kind: ratios(datasets[kind], kind == "ordered") for kind in datasets}
     return Drawn(figure, axes, shown)

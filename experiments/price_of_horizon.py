@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from jaxbandit.mdp import MDP
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
 LONGEST = 8 * 10**15
 TARGET = 0.02

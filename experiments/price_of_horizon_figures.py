@@ -13,7 +13,7 @@ from jaxbandit.plotting.figures import (
     TEXT_SIZE,
     TICK_SIZE,
     Drawn,
-    legend_above,
+    banner,
     new_figure,
     plain_axes,
     styles,
@@ -85,7 +85,7 @@ def draw_times(datasets: Mapping[str, Dataset]) -> Drawn:
         f"episodes until average regret stays below {TARGET}, theory constants. Lines: noiseless; dots: median of "
         f"{seeds} runs; dotted: T of the theorem"
     )
-    legend_above(figure, axes[0], title, 2, TEXT_SIZE)
+    banner(figure, axes[0], note=title, size=TEXT_SIZE)
     figure.supylabel("episodes", fontsize=TEXT_SIZE)
     return Drawn(figure, axes, data)
 

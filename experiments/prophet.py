@@ -20,7 +20,7 @@ from jaxbandit.experiment.contract import Experiment, Options
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
     from jaxbandit.stats import Row
 
 HORIZONS, CAPACITIES, NUM_VALUES = (15, 20), (2, 3, 4), 5
@@ -160,7 +160,11 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
             f"Prophet inequality, A = {NUM_VALUES}, {constants} constants, T = {episodes:,}{size}"
         )
         drawn[f"prophet_{constants}"] = jb.plot_panels(
-            both, columns=columns, title=title, panel_size=(7.2 / columns, 5.0 / columns)
+            both,
+            columns=columns,
+            title=title,
+            panel_size=(7.2 / columns, 4.6 / columns),
+            inset=True,
         )
     return drawn
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from jaxbandit.mdp import MDP
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
 LONGEST = 10**13
 SMALLEST_GAP, LARGEST_GAP = 2.0**-19, 0.45

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
     from .scaling import Shape
     from .scaling_worst_case import WorstCase
@@ -53,7 +53,7 @@ def decades(values: np.ndarray) -> tuple[float, float]:
 
 def draw_fixed(datasets: Mapping[str, Dataset]) -> Drawn:
     """Log-log regret of the long runs; dots where active sets shrink, ticks at phase ends."""
-    from jaxbandit.plotting.figures import TEXT_SIZE, Drawn, legend_above, plain_axes, styles
+    from jaxbandit.plotting.figures import TEXT_SIZE, Drawn, banner, plain_axes, styles
     from jaxbandit.stats.intervals import method_of_all
     from jaxbandit.stats.replication import band_of_regrets
 
@@ -87,7 +87,7 @@ def draw_fixed(datasets: Mapping[str, Dataset]) -> Drawn:
         f"{method_of_all(every)}, {every[0].n} seeds;\n"
         "dots: a phase ends in which actions fall; marks along the top: all phase ends (median)"
     )
-    legend_above(figure, axes[-1], title, 2, TEXT_SIZE)
+    banner(figure, axes[-1], note=title, size=TEXT_SIZE)
     figure.supxlabel("episode", fontsize=TEXT_SIZE)
     figure.supylabel("cumulative regret", fontsize=TEXT_SIZE)
     return Drawn(figure, axes, data)
@@ -142,7 +142,7 @@ def draw_worst(cases: Mapping[Shape, Mapping[str, WorstCase]]) -> Drawn:
         NOTE_SIZE,
         TEXT_SIZE,
         Drawn,
-        legend_above,
+        banner,
         plain_axes,
         styles,
     )  # fmt: skip
@@ -221,7 +221,7 @@ def draw_worst(cases: Mapping[Shape, Mapping[str, WorstCase]]) -> Drawn:
         "largest mean regret over a family of gaps, a run of its own for every T; line: least squares where the\n"
         "worst gap is inside the family; ±: the wider of the 95 % intervals over seeds and from the residuals"
     )
-    legend_above(figure, handles, title, 4)
+    banner(figure, handles, note=title)
     figure.supxlabel("number of episodes T", fontsize=TEXT_SIZE)
     figure.supylabel("worst-case regret", fontsize=TEXT_SIZE)
     return Drawn(figure, axes, {shape.title: dict(found) for shape, found in cases.items()})

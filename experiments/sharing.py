@@ -17,7 +17,7 @@ from .prophet import CAPACITIES, HORIZONS, NUM_EPISODES, NUM_VALUES, panel
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
 BASE, SHARED = "ExpRef", ("shared ExpRef", "shared OrderedExpRef")
 GOAL = 0.5

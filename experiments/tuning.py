@@ -29,7 +29,7 @@ from .prophet import NUM_EPISODES, NUM_VALUES, PAPER_EXPLORATION, random_instanc
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
 INSTANCE_KEY = 7001
 """Root of the instances; not that of the reported ones."""

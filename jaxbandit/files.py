@@ -48,7 +48,7 @@ def read_file(path: Path, *, follow: bool = False, limit: int | None = None) -> 
         if error.errno == errno.ELOOP and not follow:
             raise OSError(errno.ELOOP, "a link, not a regular file", str(path)) from None
         raise
-    with open(descriptor, "rb") as file:
+    try:
         seen = os.fstat(descriptor)
         if not stat.S_ISREG(seen.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -57,7 +57,10 @@ def read_file(path: Path, *, follow: bool = False, limit: int | None = None) -> 
             raise OSError(
                 errno.EFBIG, f"{seen.st_size:,} bytes; at most {most:,} are read", str(path)
             )
-        return file.read(most + 1)
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(most + 1)
+    finally:
+        os.close(descriptor)
 
 
 def half_of_memory() -> int:

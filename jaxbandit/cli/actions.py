@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import fnmatch
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxbandit.cli.commands import Doctor, List, Merge, New, Plot, Report, Run, Show
+from jaxbandit.checks import accept
+from jaxbandit.cli.commands import FIGURES, Doctor, List, Merge, New, Plot, Report, Run, Show
 from jaxbandit.cli.listing import show_list
 from jaxbandit.experiment.contract import Options
 from jaxbandit.waiting import waiting
@@ -92,6 +94,7 @@ def plot(command: Plot) -> None:
     from jaxbandit.experiment.report import read_results
     from jaxbandit.plotting.files import files_of
 
+    accept("what", command.what, FIGURES)
     with waiting(f"reading {command.results}", elsewhere=False):
         datasets = read_results(command.results)
     folder = command.results if command.results.is_dir() else command.results.parent
@@ -107,8 +110,11 @@ def plot(command: Plot) -> None:
         raise FileExistsError(f"out: {listed} exists; give another --out, or --overwrite")
     for label, dataset in datasets.items():
         with waiting(f"drawing {label}", elsewhere=False):
-            files = _draw(command, dataset).save(targets[label], command.formats)
+            drawn = _draw(command, dataset)
+            files = drawn.save(targets[label], command.formats)
         print("\n".join(map(str, files)))
+        if command.no_subtitle and drawn.caption:
+            print(f"caption: {drawn.caption}")
 
 
 def _target(command: Plot, folder: Path, label: str, several: bool) -> Path:
@@ -120,22 +126,53 @@ def _target(command: Plot, folder: Path, label: str, several: bool) -> Path:
 
 
 def _draw(command: Plot, dataset: Any) -> Any:
-    from jaxbandit import plotting
+    """The figure, with those of the options that its function takes."""
+    import inspect
 
-    learners = command.learners or None
-    first = str(dataset["learner"].values[0]) if learners is None else learners[0]
-    instance = command.instance
-    if command.what == "regret":
-        return plotting.plot_regret(
-            dataset, learners, instance, kind=command.kind, scale=command.scale
+    from jaxbandit import plotting
+    from jaxbandit.stats import families
+
+    function = getattr(plotting, f"plot_{command.what.replace('-', '_')}")
+    taken = inspect.signature(function).parameters
+    learners = _matching("learners", command.learners, dataset["learner"].values)
+    places = dict.fromkeys([*families(dataset), *map(str, dataset["instance"].values)])
+    instances = _matching("instances", command.instances, places)
+    several = "panels" in taken or command.what == "regret"
+    given = {
+        "learners": learners,
+        "learner": (learners or [str(dataset["learner"].values[0])])[0],
+        "panels": instances,
+        "instance": instances if several or instances is None else instances[0],
+        "subtitle": False if command.no_subtitle else None,
+        "inset": command.inset or None,
+        **{
+            each: getattr(command, each)
+            for each in ("kind", "scale", "size", "columns", "title", "name", "parameter")
+        },
+    }
+    extra = [each for each in given if given[each] is not None and each not in taken]
+    refused = [each for each in extra if each not in ("learners", "learner", "panels", "instance")]
+    if refused:
+        raise ValueError(
+            f"{refused[0]}: not for --what {command.what}; accepted: {', '.join(e for e in given if e in taken)}"
         )
-    if command.what == "parameter":
-        return plotting.plot_parameter(
-            dataset, learners=learners, instance=instance, kind=command.kind
-        )
-    if command.what == "active-sets":
-        return plotting.plot_active_sets(dataset, first, instance)
-    return plotting.plot_policy(dataset, learner=first, instance=instance)
+    return function(
+        dataset, **{each: v for each, v in given.items() if v is not None and each in taken}
+    )
+
+
+def _matching(option: str, wanted: Sequence[str] | None, known: Iterable[Any]) -> list[str] | None:
+    """The names that are given or match a pattern, in the order of the options."""
+    if wanted is None:
+        return None
+    names = [str(name) for name in known]
+    found: dict[str, None] = {}
+    for each in wanted:
+        matches = [each] if each in names else fnmatch.filter(names, each)
+        if not matches:
+            accept(option, each, names)
+        found |= dict.fromkeys(matches)
+    return list(found)
 
 
 def report(command: Report) -> None:

@@ -8,7 +8,16 @@ from typing import Annotated, Literal
 
 import tyro
 
+from jaxbandit import plotting
 from jaxbandit.experiment.contract import Format, Options
+
+FIGURES = [
+    name.removeprefix("plot_").replace("_", "-")
+    for name, figure in plotting.FIGURES.items()
+    if figure.of in ("ds", "policy")
+]
+"""What `Plot` draws: the figures of results."""
+ALIASES = {"--instance": "--instances", "--format": "--formats"}
 
 
 @dataclass(frozen=True)
@@ -70,20 +79,34 @@ class Plot:
 
     results: tyro.conf.Positional[Path]
     """A .nc file, or a folder of them."""
-    what: Literal["regret", "parameter", "active-sets", "policy"] = "regret"
-    """Regret against episodes, final regret against a parameter, active actions, learned policy."""
-    kind: Literal["t", "skewed", "bootstrap", "simultaneous", "quantile"] = "t"
-    """What the bands are: skewed covers more where runs are few or skewed, simultaneous covers whole curves, quantile
-    shows where the runs lie."""
-    scale: Literal["linear", "loglog"] = "linear"
-    """Axes of the regret."""
+    what: Annotated[str, tyro.conf.arg(metavar=f"{{{','.join(FIGURES)}}}")] = "regret"
+    """The figure: `jaxbandit.plot_NAME`; regret against episodes if not given."""
     learners: tuple[str, ...] | None = None
-    """Only these (for active sets and policy: the first)."""
-    instance: str | None = None
-    """One instance or panel; default all panels."""
+    """Only these; names or patterns such as "*(practical)"."""
+    instances: Annotated[tuple[str, ...] | None, tyro.conf.arg(aliases=["--instance"])] = None
+    """Only these instances or panels; names or patterns."""
+    kind: Literal["t", "skewed", "bootstrap", "simultaneous", "quantile"] | None = None
+    """What the bands are: t-intervals if not given; skewed covers more where runs are few or skewed, simultaneous
+    covers whole curves, quantile shows where the runs lie."""
+    scale: Literal["linear", "loglog", "symlog", "log"] | None = None
+    """Axes: linear if not given; symlog is logarithmic above small values and shows 0."""
+    inset: bool = False
+    """Show curves close to 0 once more, enlarged."""
+    name: str | None = None
+    """The metric, for --what metric."""
+    parameter: str | None = None
+    """The parameter, for --what parameter."""
+    size: tuple[float, float] | None = None
+    """Width and height in inches, such as 3.25 2.2 for a column of a paper."""
+    columns: int | None = None
+    """Panels in a row."""
+    title: str | None = None
+    """Above the figure; "" for none."""
+    no_subtitle: bool = False
+    """Leave the grey text on bands and marks out of the figure; it is printed as a caption."""
     out: Path | None = None
     """File name; without a suffix, png, svg and pdf. Default: beside the results."""
-    formats: tuple[Format, ...] | None = None
+    formats: Annotated[tuple[Format, ...] | None, tyro.conf.arg(aliases=["--format"])] = None
     """File types."""
     overwrite: bool = False
     """Replace files that exist."""

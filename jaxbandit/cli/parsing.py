@@ -11,7 +11,7 @@ from typing import Any
 
 import tyro
 
-from jaxbandit.cli.commands import COMMANDS, Command
+from jaxbandit.cli.commands import ALIASES, COMMANDS, Command
 
 PROGRAM = "jaxbandit"
 DESCRIPTION = (
@@ -88,7 +88,7 @@ def _check_words(given: Sequence[str]) -> None:
     known = [f"--{f.name.replace('_', '-')}" for f in dataclasses.fields(COMMANDS[first])]
     for word in given[1:]:
         option = word.split("=")[0].replace("_", "-")
-        if option.startswith("--") and option not in (*known, "--help"):
+        if option.startswith("--") and option not in (*known, *ALIASES, "--help"):
             from jaxbandit.checks import did_you_mean
 
             hint = did_you_mean(option, known, most=1, alike=0.6)

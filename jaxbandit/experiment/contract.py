@@ -31,7 +31,7 @@ from jaxbandit.checks import whole
 if TYPE_CHECKING:
     from xarray import Dataset
 
-    from jaxbandit.plotting.curves import Drawn
+    from jaxbandit.plotting.figures import Drawn
 
 Format = Literal["png", "svg", "pdf", "eps", "pgf"]
 LIMITS = {

@@ -128,8 +128,24 @@ def draw(
         return []
     with waiting("drawing the figures"):
         figures = experiment.figures(datasets, options)
-        saved = [drawn.save(folder / stem, options.formats) for stem, drawn in figures.items()]
+        ordered = sorted(figures, key=lambda stem: _rank(experiment, stem))
+        saved = [
+            figures[stem].save(folder / stem, options.formats, _about(experiment, stem, number))
+            for number, stem in enumerate(ordered, 1)
+        ]
     return [file for files in saved for file in files]
+
+
+def _rank(experiment: Experiment, stem: str) -> int:
+    """The place of a figure among the outputs: the first is the one to look at."""
+    listed = [Path(name).stem for name in experiment.outputs]
+    return listed.index(stem) if stem in listed else len(listed)
+
+
+def _about(experiment: Experiment, stem: str, number: int) -> dict[str, str]:
+    """What the file says about itself, for `jaxbandit report`."""
+    meaning = experiment.outputs.get(f"{stem}.png", stem)
+    return {"Title": meaning.split(" (also")[0], "Comment": f"figure {number} of {experiment.name}"}
 
 
 def check_folder(folder: Path, labels: list[str], options: Options) -> None:

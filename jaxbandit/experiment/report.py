@@ -12,12 +12,13 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandit import checks
 from jaxbandit.files import read_file, regular_files, write_atomically
+from jaxbandit.plotting.files import read_about
 from jaxbandit.result_axes import RUNS, check_axes
 from jaxbandit.sweeps.shards import described
 from jaxbandit.tabular import write_table
@@ -30,8 +31,11 @@ LARGEST = 2**26
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; }
 body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc;
-} img { max-width: 100%; display: block; margin: 1rem auto; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.3rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc; }
+h3 { font-size: 1.05rem; margin: 1.6rem 0 0.3rem; } figure { margin: 0.6rem 0 1.4rem; }
+img { max-width: 100%; display: block; margin: 0 auto; }
+figcaption { color: #595959; font-size: 0.85rem; margin-top: 0.4rem; }
+nav { font-size: 0.9rem; line-height: 1.6; }
 table { border-collapse: collapse; font-size: 0.88rem; margin: 0.8rem 0; }
 th, td { border: 1px solid #ccc; padding: 0.2rem 0.6rem; text-align: left; vertical-align: top; }
 th { background: #f2f2f2; }
@@ -64,15 +68,14 @@ def make_report(
     if os.path.lexists(target) and not overwrite:
         raise exists
     if source.is_dir():
-        pictures, texts = regular_files(source, "*.png"), regular_files(source, "*.md", "*.txt")
-        figures = {file.stem: read_file(file, limit=LARGEST) for file in pictures}
+        figures, texts = read_figures(source), regular_files(source, "*.md", "*.txt")
         tables = {
             file.name: read_file(file, limit=LARGEST).decode("utf-8", "replace") for file in texts
         }
     else:
-        figures, tables = {}, {}
+        figures, tables = [], {}
     if not figures and datasets:
-        figures = {label: _picture(dataset) for label, dataset in datasets.items()}
+        figures = [_picture(label, dataset) for label, dataset in datasets.items()]
     if not tables and datasets:
         tables = {label: _final_regret(dataset) for label, dataset in datasets.items()}
     title = source.resolve().name if source.is_dir() else source.stem
@@ -83,6 +86,37 @@ def make_report(
     except FileExistsError:  # another process was faster
         raise exists from None
     return target
+
+
+class Picture(NamedTuple):
+    """A figure of the page."""
+
+    name: str
+    data: bytes
+    """A PNG."""
+    title: str = ""
+    caption: str = ""
+
+    def html(self) -> str:
+        """The heading, the picture and its caption."""
+        title = self.title or self.name.replace("_", " ")
+        caption = f"{self.name}: {self.caption}" if self.caption else self.name
+        return (
+            f"<h3>{html.escape(title[:1].upper() + title[1:])}</h3>\n<figure>{image(self.name, self.data)}"
+            f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+        )
+
+
+def read_figures(folder: Path) -> list[Picture]:
+    """The figures of a folder: those of its experiment in their order, then the others by name."""
+    found = []
+    for file in regular_files(folder, "*.png"):
+        data = read_file(file, limit=LARGEST)
+        about = read_about(data)
+        number = re.match(r"figure (\d+) of ", about.get("Comment", ""))
+        picture = Picture(file.stem, data, about.get("Title", ""), about.get("Description", ""))
+        found.append((int(number[1]) if number else 10**6, picture))
+    return [picture for _, picture in sorted(found, key=lambda each: each[0])]
 
 
 def default_path(source: Path) -> Path:
@@ -130,14 +164,14 @@ def _read(file: Path) -> Dataset:
 
 def page(
     title: str,
-    figures: Mapping[str, bytes],
+    figures: Sequence[Picture],
     tables: Mapping[str, str],
     datasets: Mapping[str, Dataset],
 ) -> str:
     """The page as text.
 
     Example:
-        >>> "<h1>results &amp; more</h1>" in page("results & more", {}, {"a.md": "| x |\\n|---|\\n| 1 |"}, {})
+        >>> "<h1>results &amp; more</h1>" in page("results & more", [], {"a.md": "| x |\\n|---|\\n| 1 |"}, {})
         True
     """
     body = [f"<h1>{html.escape(title)}</h1>"]
@@ -149,7 +183,7 @@ def page(
         body.append(f'<p class="note">Results of {html.escape(period)}.</p>')
     if figures:
         body.append("<h2>Figures</h2>")
-        body += [image(name, data) for name, data in figures.items()]
+        body += [figure.html() for figure in figures]
     if tables:
         body.append("<h2>Tables</h2>")
         for name, text in tables.items():
@@ -208,15 +242,16 @@ def image(name: str, data: bytes) -> str:
     return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{encoded}">'
 
 
-def _picture(dataset: Dataset) -> bytes:
-    """The regret as PNG."""
+def _picture(label: str, dataset: Dataset) -> Picture:
+    """The regret."""
     import io
 
-    from jaxbandit.plotting.curves import plot_regret
+    from jaxbandit.plotting import plot_regret
 
     buffer = io.BytesIO()
-    plot_regret(dataset).figure.savefig(buffer, format="png", dpi=150)
-    return buffer.getvalue()
+    drawn = plot_regret(dataset, inset=True)
+    drawn.figure.savefig(buffer, format="png", dpi=150)
+    return Picture(label, buffer.getvalue(), f"regret of {label}", drawn.caption)
 
 
 def _final_regret(dataset: Dataset) -> str:

@@ -8,7 +8,7 @@ import html
 import inspect
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from jaxbandit.explaining.describing import describe, names
 from jaxbandit.explaining.docstrings import as_html, entries, paragraphs
 from jaxbandit.explaining.examples import small_instance
 from jaxbandit.files import write_atomically
+from jaxbandit.plotting.files import read_about
 
-SECTIONS = ("instances", "learners", "experiments", "feedback", "API")
+SECTIONS = ("experiments", "instances", "learners", "feedback", "API")
 MOST_FIGURES = 4
 """Of one experiment."""
 
@@ -63,13 +64,26 @@ def gallery_page(results: Path | None = None) -> str:
     """The page as text."""
     import jaxbandit
 
-    body = [f"<h1>jaxbandit {html.escape(jaxbandit.__version__)}</h1>"]
-    places = " · ".join(f'<a href="#{each}">{each}</a>' for each in SECTIONS)
-    body.append(f'<p class="note">{places}</p>')
+    listed = {
+        "experiments": sorted(names("experiment"), key=lambda name: name != "prophet"),
+        "instances": sorted(names("instance"), key=_use),
+        "learners": names("learner"),
+        "feedback": names("feedback"),
+        "API": list(jaxbandit.__all__),
+    }
+    kinds = {"experiments": "experiment", "instances": "instance", "learners": "learner"}
+    body = [f"<h1>jaxbandit {html.escape(jaxbandit.__version__)}</h1>", "<nav>"]
+    for section, entries_of in listed.items():
+        links = " · ".join(
+            f'<a href="#{kinds.get(section, section)}-{html.escape(name)}">{html.escape(name)}</a>'
+            for name in entries_of
+        )
+        body.append(f'<p><a href="#{section}"><b>{section}</b></a>: {links}</p>')
+    body.append("</nav>")
     parts = {
-        "instances": _instances(),
+        "experiments": _experiments(listed["experiments"], results),
+        "instances": _instances(listed["instances"]),
         "learners": _described("learner"),
-        "experiments": _experiments(results),
         "feedback": _described("feedback"),
         "API": _api(),
     }
@@ -80,10 +94,15 @@ def gallery_page(results: Path | None = None) -> str:
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{inside}\n</body>\n</html>\n'
 
 
-def _instances() -> Iterator[str]:
+def _use(name: str) -> tuple[bool, bool]:
+    """Prophet problems come first, the families of lower bounds last."""
+    return name.startswith("hard-"), not name.startswith("prophet")
+
+
+def _instances(listed: Sequence[str]) -> Iterator[str]:
     from jaxbandit.plotting import plot_instance
 
-    for name in names("instance"):
+    for name in listed:
         mdp, parameters = small_instance(name)
         shown = ", ".join(f"{key}={value}" for key, value in parameters.items())
         buffer = io.BytesIO()
@@ -104,12 +123,15 @@ def _entries(name: str, kind: str) -> Iterator[str]:
         yield entry.body()
 
 
-def _experiments(results: Path | None) -> Iterator[str]:
-    for name in names("experiment"):
+def _experiments(listed: Sequence[str], results: Path | None) -> Iterator[str]:
+    for name in listed:
         yield from _entries(name, "experiment")
         pictures = figures_of(name, results)
         for file in pictures[:MOST_FIGURES]:
-            yield image(file.stem, file.read_bytes())
+            caption = read_about(file.read_bytes()).get("Description", "")
+            meaning = load_experiment(name).outputs.get(file.name, file.stem)
+            told = html.escape(f"{meaning}. {caption}" if caption else meaning)
+            yield f"<figure>{image(file.stem, file.read_bytes())}<figcaption>{told}</figcaption></figure>"
         if not pictures and load_experiment(name).figures is not None:
             yield f'<p class="note">no figure here yet: jaxbandit run {html.escape(name)}</p>'
 
@@ -134,7 +156,7 @@ def _api() -> Iterator[str]:
     for name in jaxbandit.__all__:
         thing: Any = getattr(jaxbandit, name)
         first = paragraphs(inspect.getdoc(thing) or "")[0]
-        yield f"<h3>jaxbandit.{html.escape(name)}</h3>"
+        yield f'<h3 id="API-{html.escape(name)}">jaxbandit.{html.escape(name)}</h3>'
         if inspect.isfunction(thing) or hasattr(thing, "__wrapped__"):
             yield f"<p><code>{html.escape(f'{name}{inspect.signature(thing)}')}</code></p>"
         yield f"<p>{as_html(first)}</p>"

@@ -1,32 +1,44 @@
-"""Figures: regret against episodes or parameters, learned policies, active sets. Nothing is
-computed here.
+"""Figures: curves of regret and metrics, regret against parameters, decisions, maps of states, episodes.
 
-`curves`, `parameter`, `metric`, `decisions`, `heatmaps`, `instance` and `episode` are what people call; `figures`,
-`panel`, `colours`, `files` and `state_cells` do their parts.
-From outside: the names below, and `figures` for experiments. May import: `stats`, `planning` and
-the model.
+`figures` and `files` hold what all figures share. Every function ``plot_NAME`` of this package is a
+figure: `FIGURES` lists them, and ``jaxbandit.plot_NAME`` and ``jaxbandit plot --what NAME`` find them there.
+May import: `stats`, `results`, `planning` and the model.
 """
 
-from jaxbandit.plotting.curves import plot_panels, plot_regret
-from jaxbandit.plotting.decisions import plot_comparison, plot_final, plot_profiles
-from jaxbandit.plotting.episode import plot_episode
-from jaxbandit.plotting.figures import Drawn
-from jaxbandit.plotting.heatmaps import plot_active_sets, plot_policy
-from jaxbandit.plotting.instance import plot_instance
-from jaxbandit.plotting.metric import plot_metric
-from jaxbandit.plotting.parameter import plot_parameter
+from __future__ import annotations
 
-__all__ = [
-    "Drawn",
-    "plot_active_sets",
-    "plot_comparison",
-    "plot_episode",
-    "plot_final",
-    "plot_instance",
-    "plot_metric",
-    "plot_panels",
-    "plot_parameter",
-    "plot_policy",
-    "plot_profiles",
-    "plot_regret",
-]
+import importlib
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Figure(NamedTuple):
+    """Where a figure is defined, and what it is drawn of."""
+
+    module: str
+    of: str
+    """The name of its first argument: "ds" is the Dataset of a sweep."""
+
+
+FIGURES: dict[str, Figure] = {
+    name: Figure(file.stem, first)
+    for file in sorted(Path(__file__).parent.glob("*.py"))
+    for name, first in re.findall(
+        r"^def (plot_\w+)\(\s*(\w+)", file.read_text(encoding="utf-8"), re.MULTILINE
+    )
+}
+"""By the name of the function; nothing is imported before it is used."""
+
+__all__ = ["FIGURES", "Drawn", "Figure", *FIGURES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    home = "figures" if name == "Drawn" else FIGURES[name].module if name in FIGURES else None
+    if home is None:
+        raise AttributeError(f"module 'jaxbandit.plotting' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"jaxbandit.plotting.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,61 +1,122 @@
-"""Regret figures: one panel, a grid of panels, and regret against a parameter.
+"""Curves over the episodes: regret in one panel or in several, and metrics.
 
 Every function draws into the axes it is given or makes a figure, needs no display, and returns a
-`Drawn` with the figure, the axes and the bands that were drawn. `jaxbandit.stats.replication` says
-what the replicates are; the figure names them, their number and the kind of band.
+`Drawn` with the figure, the axes, the bands that were drawn and a caption. `jaxbandit.stats.replication`
+says what the replicates are; the figure names them, their number and the kind of band.
 """
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from jaxbandit.checks import accept
-from jaxbandit.options import known, spelled_out
 from jaxbandit.plotting.figures import (
     GREY,
     NOTE_SIZE,
     TEXT_SIZE,
     TICK_SIZE,
     Drawn,
+    End,
+    Style,
+    banner,
+    caption_of,
     figure_of,
     heading,
     label_ends,
     literal,
     new_figure,
     number_axis,
+    plain_axes,
+    ramp,
+    readable,
+    styles,
 )
-from jaxbandit.plotting.files import FORMATS, save_figure
-from jaxbandit.plotting.look import USUAL, LookOptions, PanelLook, readable
-from jaxbandit.plotting.panel import caption, count, draw_panel, shown_names
-from jaxbandit.plotting.parameter import plot_parameter
 from jaxbandit.result_axes import whole
-from jaxbandit.stats.intervals import method_of_all
-from jaxbandit.stats.replication import curve_names, families, one_of
+from jaxbandit.stats.intervals import Band, band, method_of_all
+from jaxbandit.stats.replication import (
+    CurveName,
+    curve_names,
+    families,
+    one_of,
+    regret_band,
+    replicate_kind,
+    replicates,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import Dataset
 
-__all__ = ["FORMATS", "Drawn", "plot_panels", "plot_parameter", "plot_regret", "save_figure"]
-
-CAPTION_SIZE = 7.0
 LABELS = ("direct", "legend", "none")
+SCALES = ("linear", "loglog", "symlog")
+SHORTEST_RAMP = 3
+"""From so many values of its parameters on, a learner's curves are tones of one colour."""
+FLAT = 0.15
+"""Curves that end below this share of the y axis are shown again in an inset."""
+RUN = ("learner", "instance", "parameter", "seed", "episode")
+"""The dimensions that every metric has; further ones are its own."""
+Bounds = Mapping[str, Callable[[np.ndarray], Any] | Any]
 
 
-@spelled_out(LookOptions, **USUAL)
+class Look(NamedTuple):
+    """What to draw in a panel; see `plot_regret`."""
+
+    learners: Sequence[str] | None
+    kind: str
+    level: float | None
+    scale: str
+    inset: bool
+    bounds: Bounds | None
+    slope_guides: Sequence[float] | None
+    phases: bool
+    parameters: Sequence[int] | None
+    key: Any
+    colors: Mapping[str, str] | None
+    names: Mapping[str, str] | None
+
+
+class Panel(NamedTuple):
+    """What was drawn."""
+
+    bands: dict[str, Band]
+    ends: list[End]
+    """Line ends, for labels."""
+    notes: list[str]
+    """What marks mean, and which lines lie outside the axes."""
+    flat: list[str]
+    """Curves that an inset shows again."""
+    limits: tuple[float, float]
+    """Of the y axis, as `number_axis` takes them."""
+    style: dict[str, Style]
+
+
 def plot_regret(
     ds: Dataset,
     learners: Sequence[str] | None = None,
-    instance: str | None = None,
+    instance: str | Sequence[str] | None = None,
     family: str | None = None,
     *,
+    kind: str = "t",
+    level: float | None = None,
+    scale: str = "linear",
+    inset: bool = False,
+    bounds: Bounds | None = None,
+    slope_guides: Sequence[float] | None = None,
+    phases: bool = True,
+    parameters: Sequence[int] | None = None,
+    key: Any = 0,
+    colors: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
     labels: str = "direct",
     title: str | None = None,
-    size: tuple[float, float] = (4.6, 3.1),
+    subtitle: bool = True,
+    size: tuple[float, float] | None = None,
+    columns: int | None = None,
     ax: Axes | None = None,
-    **look: Unpack[LookOptions],
 ) -> Drawn:
     """Cumulative regret of several learners with bands, in one panel.
 
@@ -63,13 +124,27 @@ def plot_regret(
         ds: the Dataset of a sweep or a part of it, such as ``ds.sel(learner="UCB-VI")``. If it has
             several families and none is chosen, `plot_panels` draws them all.
         learners: names, default all.
-        instance: one instance (its seeds are the replicates) or the name of a family, or
+        instance: one instance (its seeds are the replicates) or the name of a family; several of
+            them are drawn by `plot_panels`.
         family: a family (with several instances, these are the replicates).
+        kind: "t", "skewed", "bootstrap", "simultaneous" or "quantile"; see `jaxbandit.stats.intervals`.
+        level: default 0.95, and 0.8 for "quantile".
+        scale: "linear", "loglog", or "symlog" (the y axis is linear near 0 and logarithmic above).
+        inset: show curves that lie close to 0 once more, enlarged, where the panel is empty.
+        bounds: label -> function of the episodes, or array over ``ds.episode``; drawn in grey.
+        slope_guides: exponents such as (0.5, 1), only with "loglog".
+        phases: circles on the curves where phases of ExpRef end (median over runs).
+        parameters: indices along the parameter grid, default all.
+        key: seeds bootstrap bands.
+        colors: learner or label -> colour, in place of the usual ones.
+        names: learner or label -> what is written instead.
         labels: "direct" (at the line ends), "legend" or "none".
         title: default the name of the instance or family.
-        size: width and height of a new figure in inches.
+        subtitle: whether the figure says what bands and marks mean; ``.caption`` always does.
+        size: width and height of a new figure in inches, default 4.6 x 3.1.
+        columns: panels in a row, if there are several.
         ax: axes to draw into instead; make their figure with ``layout="constrained"`` so that the
-        title fits.
+            title fits.
 
     Returns:
         `Drawn` with ``data``: label -> `Band` over ``ds.episode``.
@@ -79,57 +154,81 @@ def plot_regret(
         >>> runs = np.linspace(0.9, 1.1, 4)[:, None] * np.sqrt(np.arange(1, 101))
         >>> ds = xr.Dataset({"regret": (("learner", "instance", "seed", "episode"), runs[None, None])},
         ...                 coords={"learner": ["ExpRef"], "instance": ["I1"], "episode": np.arange(1, 101)})
-        >>> plot_regret(ds).data["ExpRef"].describe()
+        >>> plot_regret(ds, subtitle=False).caption
         'mean and 95 % t-interval (few runs: covers less if skewed), 4 seeds'
     """
     accept("labels", labels, LABELS)
-    known(plot_regret, look)
+    look = Look(
+        learners=learners, kind=kind, level=level, scale=scale, inset=inset, bounds=bounds, slope_guides=slope_guides,
+        phases=phases, parameters=parameters, key=key, colors=colors, names=names,
+    )  # fmt: skip
     ds = whole(ds)
     groups = families(ds)
-    instance, family = one_of(groups, instance, family)
-    if instance is None and family is None and len(groups) > 1 and ax is None:
-        return plot_panels(ds, learners=learners, title=title, **look)
-    ax = new_figure(size)[1][0] if ax is None else ax
-    panel = draw_panel(ax, ds, instance, family, PanelLook(learners=learners, **look))
+    several = list(instance) if isinstance(instance, list | tuple) else None
+    if several is None:
+        place, family = one_of(groups, instance, family)  # type: ignore[arg-type]
+        if place is None and family is None and len(groups) > 1 and ax is None:
+            several = list(groups)
+    elif len(several) == 1:
+        (place, family), several = one_of(groups, several[0], family), None
+    if several is not None:
+        if family is not None or ax is not None:
+            raise ValueError(
+                f"instance: {several} with family or ax; accepted: one name, or neither of the two"
+            )
+        return _panels(ds, several, look, columns, False, title, subtitle, size, (2.7, 1.9), None)
+    ax = new_figure(size or (4.6, 3.1))[1][0] if ax is None else ax
+    panel = draw_panel(ax, ds, place, family, look)
     ax.set_xlabel("episode", fontsize=TEXT_SIZE)
     ax.set_ylabel(regret_text(ds), fontsize=TEXT_SIZE)
-    name = instance or family or next(iter(groups))
-    heading(
-        ax,
-        literal(name) if title is None else title,
-        [caption(ds, panel.bands, name), *panel.notes],
-    )
+    name = place or family or next(iter(groups))
+    notes = [caption(ds, panel.bands, name), *panel.notes]
+    shown = heading(ax, literal(name) if title is None else title, notes, subtitle)
     if labels == "direct":
         label_ends(ax, panel.ends)
     elif labels == "legend":
         ax.legend(fontsize=TICK_SIZE, frameon=False, handlelength=3)
-    return Drawn(figure_of(ax), ax, panel.bands)
+    _draw_inset(ax, ds, panel)
+    return Drawn(figure_of(ax), ax, panel.bands, shown)
 
 
-@spelled_out(LookOptions, **USUAL)
 def plot_panels(
     ds: Dataset,
     panels: Sequence[str] | None = None,
     *,
     learners: Sequence[str] | None = None,
+    kind: str = "t",
+    level: float | None = None,
+    scale: str = "linear",
+    inset: bool = False,
+    bounds: Bounds | None = None,
+    slope_guides: Sequence[float] | None = None,
+    phases: bool = True,
+    parameters: Sequence[int] | None = None,
+    key: Any = 0,
+    colors: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
     columns: int | None = None,
     share_y: bool = False,
     title: str | None = None,
-    panel_size: tuple[float, float] = (2.35, 1.7),
+    subtitle: bool = True,
+    size: tuple[float, float] | None = None,
+    panel_size: tuple[float, float] = (2.7, 1.9),
     ax: Sequence[Axes] | None = None,
-    **look: Unpack[LookOptions],
 ) -> Drawn:
     """Cumulative regret, one panel per family, with one legend for all.
 
     Args:
         ds: the Dataset of a sweep or a part of it.
-        panels: families, chosen and in this order; default all.
-        learners: names, default all.
+        panels: families or instances, chosen and in this order; default all families.
         columns: panels in a row; by default three, and two for four panels.
         share_y: whether all panels have the same y axis.
         title: above the legend.
+        size: width and height of the figure in inches; default what the panels need.
         panel_size: width and height of a panel in inches.
         ax: a sequence of axes to draw into instead, one per panel.
+        learners, kind, level, scale, inset, bounds, slope_guides, phases, parameters, key, colors, names, subtitle: as
+            in `plot_regret`.
 
     Returns:
         `Drawn` with ``data``: family -> label -> `Band`, and the list of axes.
@@ -142,52 +241,91 @@ def plot_panels(
         >>> {family: list(bands) for family, bands in plot_panels(ds).data.items()}
         {'I1': ['ExpRef'], 'I2': ['ExpRef']}
     """
-    known(plot_panels, look)
-    chosen_look = PanelLook(learners=learners, **look)
+    look = Look(
+        learners=learners, kind=kind, level=level, scale=scale, inset=inset, bounds=bounds, slope_guides=slope_guides,
+        phases=phases, parameters=parameters, key=key, colors=colors, names=names,
+    )  # fmt: skip
     ds = whole(ds)
-    every_family = list(families(ds))
-    chosen = every_family if panels is None else list(panels)
-    for family in chosen:
-        accept("panels", family, every_family)
+    chosen = list(families(ds)) if panels is None else list(panels)
+    return _panels(ds, chosen, look, columns, share_y, title, subtitle, size, panel_size, ax)
+
+
+def _panels(
+    ds: Dataset,
+    chosen: list[str],
+    look: Look,
+    columns: int | None,
+    share_y: bool,
+    title: str | None,
+    subtitle: bool,
+    size: tuple[float, float] | None,
+    panel_size: tuple[float, float],
+    ax: Sequence[Axes] | None,
+) -> Drawn:
+    groups = families(ds)
+    instances = [str(name) for name in ds["instance"].values]
+    for name in chosen:
+        accept("panels", name, dict.fromkeys([*groups, *instances]))
     if columns is not None and columns < 1:
         raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
-    if ax is not None and len(ax) < len(chosen):
+    if not chosen or (ax is not None and len(ax) < len(chosen)):
+        found = "panels: none" if not chosen else f"ax: {len(ax or ())} axes"
         raise ValueError(
-            f"ax: {len(ax)} axes; accepted: a sequence of at least {len(chosen)}, one per panel"
+            f"{found}; accepted: a sequence of at least {max(1, len(chosen))}, one per panel"
         )
     across = min(columns or (2 if len(chosen) == 4 else 3), len(chosen))
     rows = -(-len(chosen) // across)
-    shown = shown_names(curve_names(ds), chosen_look.names)
-    labels = [shown[curve.label] for curve in curve_names(ds, learners, chosen_look.parameters)]
-    width = panel_size[0] * across
-    entries = max(
-        1, min(len(labels), int(width / (0.55 + 0.068 * max(map(len, labels)))))
-    )  # per legend row
-    height = panel_size[1] * rows + 0.45 + 0.17 * -(-len(labels) // entries)
-    every = new_figure((width, height), rows, across)[1] if ax is None else list(ax)
+    whole_size = size or (panel_size[0] * across, panel_size[1] * rows)
+    every = new_figure(whole_size, rows, across)[1] if ax is None else list(ax)
     for spare in every[len(chosen) :] if ax is None else ():
         spare.remove()
     axes = every[: len(chosen)]
     drawn = {
-        family: draw_panel(a, ds, None, family, chosen_look)
-        for a, family in zip(axes, chosen, strict=True)
+        name: draw_panel(a, ds, *one_of(groups, name, None), look)
+        for a, name in zip(axes, chosen, strict=True)
     }
     if share_y:
-        low, high = min(a.get_ylim()[0] for a in axes), max(a.get_ylim()[1] for a in axes)
+        lows, highs = zip(*(panel.limits for panel in drawn.values()), strict=True)
         for a in axes:
-            number_axis(a, "y", low, high, chosen_look.scale == "loglog")
-    counts = [count(ds, panel.bands, family) for family, panel in drawn.items()]
+            scale = "log" if look.scale == "loglog" else look.scale
+            number_axis(a, "y", min(lows), max(highs), scale)
+    counts = [count(ds, panel.bands, name) for name, panel in drawn.items()]
     same = len(set(counts)) == 1
-    for a, family, number in zip(axes, chosen, counts, strict=True):
-        a.set_title(literal(family), loc="left", fontsize=TEXT_SIZE, pad=4)
-        a.set_title("" if same else number, loc="right", fontsize=NOTE_SIZE, color=GREY, pad=4)
+    for a, name, number in zip(axes, chosen, counts, strict=True):
+        a.set_title(literal(name), loc="left", fontsize=TEXT_SIZE, pad=4)
+        if subtitle and not same:
+            a.set_title(number, loc="right", fontsize=NOTE_SIZE, color=GREY, pad=4)
     method = method_of_all(b for panel in drawn.values() for b in panel.bands.values())
     notes = dict.fromkeys(note for panel in drawn.values() for note in panel.notes)
-    text = "; ".join([f"{method}, {counts[0]}" if same else method, *notes])
-    text = textwrap.fill(text, max(20, int(width * 72 / (0.56 * CAPTION_SIZE))))
-    legend = f"{readable('title', title)}\n{text}" if title else text
-    _shared_legend(axes, legend, entries if ax is None else None, regret_text(ds))
-    return Drawn(figure_of(axes[0]), axes, {family: panel.bands for family, panel in drawn.items()})
+    short = caption_of([f"{method}, {counts[0]}" if same else method, *notes])
+    by_count = {
+        number: [n for n, c in zip(chosen, counts, strict=True) if c == number] for number in counts
+    }
+    each = "; ".join(f"{number}: {', '.join(of)}" for number, of in by_count.items())
+    entries: dict[str, Any] = {}
+    for a in axes:
+        handles, words = a.get_legend_handles_labels()
+        entries |= dict(zip(words, handles, strict=True))
+    figure = figure_of(axes[0])
+    head, note = readable("title", title or ""), short if subtitle else ""
+    if ax is None:
+        figure.supxlabel("episode", fontsize=TEXT_SIZE)
+        figure.supylabel(regret_text(ds), fontsize=TEXT_SIZE)
+        banner(figure, list(entries.values()), head, note, grow=size is None, size=TEXT_SIZE)
+        figure.draw_without_rendering()
+    else:
+        legend = axes[0].legend(
+            entries.values(), entries, fontsize=TEXT_SIZE, frameon=False, handlelength=3,
+            title="\n".join(filter(None, (head, note))),
+        )  # fmt: skip
+        legend.get_title().set(fontsize=NOTE_SIZE, color=GREY, multialignment="center")
+        for a in axes:
+            a.set_xlabel("episode", fontsize=TEXT_SIZE)
+            a.set_ylabel(regret_text(ds), fontsize=TEXT_SIZE)
+    for a, panel in zip(axes, drawn.values(), strict=True):
+        _draw_inset(a, ds, panel)
+    data = {name: panel.bands for name, panel in drawn.items()}
+    return Drawn(figure, axes, data, short if same else f"{short}; {each}")
 
 
 def regret_text(ds: Dataset) -> str:
@@ -200,30 +338,361 @@ def regret_text(ds: Dataset) -> str:
     )
 
 
-def _shared_legend(axes: list[Axes], text: str, columns: int | None, meaning: str) -> None:
-    """One legend with a caption, and axis names; in a caller's figure it goes into the first
-    panel."""
-    entries: dict[str, Any] = {}
-    for a in axes:
-        entries |= {
-            name: handle for handle, name in zip(*a.get_legend_handles_labels(), strict=True)
-        }
-    looks: dict[str, Any] = {
-        "fontsize": TEXT_SIZE,
-        "frameon": False,
-        "handlelength": 3,
-        "title": text,
-    }
-    if columns is None:
-        legend = axes[0].legend(entries.values(), entries, **looks)
-        for a in axes:
-            a.set_xlabel("episode", fontsize=TEXT_SIZE)
-            a.set_ylabel(meaning, fontsize=TEXT_SIZE)
-    else:
-        figure = figure_of(axes[0])
-        legend = figure.legend(
-            entries.values(), entries, loc="outside upper center", ncols=columns, **looks
+def draw_panel(
+    ax: Axes, ds: Dataset, instance: str | None, family: str | None, look: Look
+) -> Panel:
+    """Draws the curves of an instance or a family into ``ax`` and sets scales, limits and ticks."""
+    accept("scale", look.scale, SCALES)
+    log = look.scale == "loglog"
+    if look.slope_guides and not log:
+        raise ValueError(
+            f"slope_guides: {look.slope_guides} with scale {look.scale!r}; accepted: with scale 'loglog'"
         )
-        figure.supxlabel("episode", fontsize=TEXT_SIZE)
-        figure.supylabel(meaning, fontsize=TEXT_SIZE)
-    legend.get_title().set(fontsize=CAPTION_SIZE, color=GREY, multialignment="center")
+    names = curve_names(ds, look.learners, look.parameters)
+    every = curve_names(ds)
+    _known("colors", look.colors, every)
+    style = curve_styles(names, look.colors)
+    shown_as = shown_names(every, look.names)
+    episodes = np.asarray(ds["episode"].values, np.float64)
+    bands = {}
+    for label, learner, parameter in names:
+        b = regret_band(
+            ds, learner, instance, family, parameter, kind=look.kind, level=look.level, key=look.key
+        )
+        if b.n:
+            bands[label] = b
+    if not bands:
+        raise ValueError(
+            f"ds: no runs of {', '.join(n.label for n in names)} here; accepted: at least one curve"
+        )
+    low, high = _limits(bands.values(), look.scale)
+    ends = []
+    for label, b in bands.items():
+        draw_band(ax, episodes, b, literal(shown_as[label]), style[label], low if log else None)
+        ends.append(
+            End(literal(shown_as[label]), episodes[-1], _last(b.center), style[label].color)
+        )
+    overlays = _overlay_curves(episodes, bands.values(), look)
+    linear = look.scale == "linear"
+    above = [label for label, y in overlays.items() if linear and _last(y) > 1.5 * high]
+    shown = {label: y for label, y in overlays.items() if label not in above}
+    if shown:
+        tops = [np.nanmax(y) for y in shown.values()]
+        high = max(high, 1.05 * max(tops))
+        low = min([low, *(np.nanmin(y[y > 0]) for y in shown.values())]) if log else low
+    dashes: list[Any] = [(0, (1, 1.5)), (0, (3, 1.5)), (0, (6, 2)), (0, (3, 1, 1, 1))]
+    for j, (label, y) in enumerate(shown.items()):
+        seen = np.where(y > 0, y, np.nan) if log else y
+        ax.plot(episodes, seen, color=GREY, lw=0.8, ls=dashes[j % len(dashes)], zorder=1.5)
+        ends.append(End(label, episodes[-1], _last(y), GREY))
+    plain_axes(ax)
+    number_axis(ax, "x", episodes[0] if log else 0.0, episodes[-1], log)
+    number_axis(ax, "y", low, high, "log" if log else look.scale)
+    marked = False
+    for name in names if look.phases and "phase_end" in ds else ():
+        if name.label in bands:
+            at = _phase_ends(ds, instance, family, name)
+            at = at[(at >= episodes[0]) & (at < episodes[-1])]
+            height = np.interp(at, episodes, bands[name.label].center)
+            ax.scatter(at, height, 9, "white", edgecolors=style[name.label].color, zorder=4, lw=0.9)
+            marked |= bool(at.size)
+    notes = ["circles: phase ends (median)"] if marked else []
+    notes += [f"above the axes: {', '.join(above)}"] if above else []
+    flat = [label for label, b in bands.items() if linear and _last(b.center) < FLAT * high]
+    flat = flat if look.inset and len(flat) < len(bands) else []
+    notes += [f"inset: {', '.join(shown_as[label] for label in flat)}"] if flat else []
+    return Panel(bands=bands, ends=ends, notes=notes, flat=flat, limits=(low, high), style=style)
+
+
+def curve_styles(
+    curves: Sequence[CurveName], colors: Mapping[str, str] | None = None
+) -> dict[str, Style]:
+    """A style for every curve that is drawn: a learner's own, or a ramp of its colour over many
+    parameter values. ``colors`` are by label or by learner, and replace those that would be chosen.
+    """
+    chosen = styles([curve.label for curve in curves])
+    learners = list(dict.fromkeys(curve.learner for curve in curves))
+    base = styles(learners)
+    given = colors or {}
+    for learner in learners:
+        own = [curve.label for curve in curves if curve.learner == learner]
+        color = given.get(learner)
+        ramped = len(own) >= SHORTEST_RAMP
+        if ramped or color is not None:
+            for label, tone in zip(own, ramp(color or base[learner].color, len(own)), strict=True):
+                chosen[label] = Style(tone, "-" if ramped else chosen[label].line)
+    return {
+        label: style._replace(color=given.get(label, style.color))
+        for label, style in chosen.items()
+    }
+
+
+def shown_names(
+    curves: Sequence[CurveName], names: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What is written for every curve: ``names`` by label or by learner, else its label."""
+    _known("names", names, curves)
+    given = names or {}
+    return {
+        curve.label: given.get(
+            curve.label,
+            given.get(curve.learner, curve.learner) + curve.label.removeprefix(curve.learner),
+        )
+        for curve in curves
+    }
+
+
+def _known(argument: str, given: Mapping[str, str] | None, curves: Sequence[CurveName]) -> None:
+    accepted = list(dict.fromkeys([*(c.learner for c in curves), *(c.label for c in curves)]))
+    for name in given or {}:
+        accept(argument, name, accepted)
+
+
+def caption(ds: Dataset, bands: Mapping[str, Band], name: str) -> str:
+    """Kind of band and number of replicates, as printed on the figure."""
+    return f"{method_of_all(bands.values())}, {count(ds, bands, name)}"
+
+
+def count(ds: Dataset, bands: Mapping[str, Band], name: str) -> str:
+    """Number of replicates ("32 seeds", "8 instances x 4 seeds") of an instance or a family."""
+    kind = next(iter(bands.values())).replicates
+    counts = sorted({b.n for b in bands.values()})
+    number = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}-{counts[-1]}"
+    words = f"{number} {kind if number != '1' else kind.removesuffix('s')}"
+    members = families(ds).get(name, [])
+    if kind != "instances" or len(members) < 2:
+        return words
+    runs = (
+        ds["regret"].sel(instance=members).notnull()
+    )  # sweeps that were joined may differ in their seeds
+    seeds = int(runs.any([dim for dim in runs.dims if dim != "seed"]).sum())
+    return f"{words} x {seeds} seed{'s' if seeds > 1 else ''}"
+
+
+def _last(values: np.ndarray) -> float:
+    """The last finite value, or nan."""
+    finite = values[np.isfinite(values)]
+    return float(finite[-1]) if finite.size else np.nan
+
+
+def _limits(bands: Any, scale: str) -> tuple[float, float]:
+    centers = np.concatenate([b.center for b in bands])
+    highs = np.concatenate([np.where(np.isfinite(b.high), b.high, b.center) for b in bands])
+    top = float(np.nanmax(highs))
+    if scale == "linear":
+        return 0.0, 1.05 * top if top > 0 else 1.0
+    positive = centers[centers > 0]
+    if not positive.size:
+        raise ValueError(
+            f"scale: {scale!r} with no positive regret; accepted: 'linear' for these curves"
+        )
+    if scale == "symlog":  # the smallest curve ends in the logarithmic part
+        ends = [last for last in (_last(b.center) for b in bands) if last > 0]
+        return 10.0 ** np.floor(np.log10(min(ends, default=top) / 2)), 1.3 * top
+    return 0.7 * float(positive.min()), 1.3 * top
+
+
+def draw_band(
+    ax: Axes, x: np.ndarray, b: Band, label: str, style: Style, floor: float | None = None
+) -> None:
+    """A line with its band; on a logarithmic axis that begins at ``floor``, what is not positive is
+    left out and bands are cut there."""
+    center, low = b.center, np.where(np.isfinite(b.low), b.low, b.center)
+    high = np.where(np.isfinite(b.high), b.high, b.center)
+    if floor is not None:
+        center, low = np.where(center > 0, center, np.nan), np.where(low > 0, low, floor / 10)
+    if np.isfinite(b.low).any():
+        ax.fill_between(x, low, high, color=style.color, alpha=0.18, lw=0, zorder=2)
+    ax.plot(x, center, color=style.color, ls=style.line, lw=1.4, label=label, zorder=3)
+
+
+def _overlay_curves(episodes: np.ndarray, bands: Any, look: Look) -> dict[str, np.ndarray]:
+    """Bounds and slope guides, label -> [points]."""
+    curves = {}
+    for label, bound in (look.bounds or {}).items():
+        y = np.asarray(bound(episodes) if callable(bound) else bound, np.float64)
+        if y.shape != episodes.shape:
+            raise ValueError(
+                f"bounds[{label!r}]: shape {y.shape}; accepted: one value per episode, {episodes.shape}"
+            )
+        curves[label] = y
+    for slope in look.slope_guides or ():
+        # All guides start from one point above the curves, two decades before the end at most.
+        start = max(episodes[0], episodes[-1] / 100)
+        tops = [np.interp(start, episodes, b.center) for b in bands]
+        exponent = Fraction(slope).limit_denominator(12)
+        guide = 1.8 * np.nanmax(tops) * (episodes / start) ** slope
+        curves[f"slope {exponent}"] = np.where(episodes >= start, guide, np.nan)
+    return curves
+
+
+def _phase_ends(
+    ds: Dataset, instance: str | None, family: str | None, name: CurveName
+) -> np.ndarray:
+    """The episodes at which the median run ended its phases; an unfinished phase counts as later."""
+    groups = families(ds)
+    where = [instance] if instance is not None else groups[family or next(iter(groups))]
+    ended = ds["phase_end"].sel(learner=name.learner, instance=where)
+    ended = ended.isel(parameter=name.parameter) if "parameter" in ended.dims else ended
+    runs = ended.transpose(..., "phase").values.reshape(-1, ended.sizes["phase"])
+    runs = runs[~np.isnan(runs).all(axis=1)]
+    if not runs.size:
+        return np.zeros(0)
+    middle = np.median(np.where(np.isnan(runs), np.inf, runs), axis=0)
+    return middle[np.isfinite(middle)]
+
+
+def _draw_inset(ax: Axes, ds: Dataset, panel: Panel) -> None:
+    """The flat curves once more, enlarged, where the fewest points of other curves are."""
+    if not panel.flat:
+        return
+    episodes = np.asarray(ds["episode"].values, np.float64)
+    sides = [(b.low, b.center, b.high) for b in panel.bands.values()]
+    points = np.array(
+        [(x, y) for of in sides for side in of for x, y in zip(episodes, side, strict=True)]
+    )
+    points = ax.transAxes.inverted().transform(
+        ax.transData.transform(points[np.isfinite(points).all(axis=1)])
+    )
+    right = float(ax.transAxes.inverted().transform(ax.transData.transform((episodes[-1], 0)))[0])
+    wide, tall = 0.36 * right, 0.27
+    margin = np.array([0.13, 0.11])  # for the numbers on its axes
+
+    def crowd(corner: tuple[float, float]) -> tuple[int, float]:
+        inside = (points > corner - margin) & (
+            points < (corner[0] + wide + 0.06, corner[1] + tall + 0.02)
+        )
+        return int(inside.all(axis=1).sum()), -corner[1]
+
+    corners = [
+        (float(x), float(y))
+        for x in np.linspace(0.16, right - wide - 0.01, 8)
+        for y in np.linspace(0.17, 0.97 - tall, 9)
+    ]
+    small = ax.inset_axes((*min(corners, key=crowd), wide, tall))
+    top = 0.0
+    for label in panel.flat:
+        b = panel.bands[label]
+        draw_band(small, episodes, b, "", panel.style[label])
+        top = max(top, float(np.nanmax(np.fmax(b.high, b.center))))
+    plain_axes(small)
+    small.tick_params(labelsize=NOTE_SIZE - 1, pad=1.5)
+    number_axis(small, "x", 0.0, float(episodes[-1]), False)
+    number_axis(small, "y", 0.0, 1.08 * top or 1.0, False)
+    small.set_xticks([0.0, float(episodes[-1])])
+    ticks = small.get_yticks()
+    small.set_yticks(ticks[:: max(1, len(ticks) // 3)])
+    small.patch.set_alpha(0.85)
+
+
+def plot_metric(
+    ds: Dataset,
+    name: str,
+    learners: Sequence[str] | None = None,
+    instance: str | None = None,
+    family: str | None = None,
+    *,
+    at: Mapping[str, int] | None = None,
+    kind: str = "t",
+    level: float | None = None,
+    scale: str = "linear",
+    parameters: Sequence[int] | None = None,
+    title: str | None = None,
+    subtitle: bool = True,
+    size: tuple[float, float] = (4.6, 3.1),
+    key: Any = 0,
+    ax: Axes | None = None,
+) -> Drawn:
+    """A metric of several learners over the episodes, with bands; learners without it are left out.
+
+    Args:
+        ds: the Dataset of a sweep with ``metrics``.
+        name: of the metric.
+        at: where to read a metric that has axes of its own, such as {"stage": 1, "level": 2}; axes
+            that it does not name are averaged over (what is nan there is left out).
+        scale: "linear", or "log" for both axes.
+        learners, instance, family, kind, level, parameters, title, subtitle, size, key, ax: as in
+            `plot_regret`; one family is drawn.
+
+    Returns:
+        `Drawn` with ``data``: label -> `Band` over ``ds.episode``.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> dims = ("learner", "instance", "seed", "episode")
+        >>> curves = np.ones((1, 1, 4, 1)) * np.linspace(1.0, 0.1, 9)
+        >>> ds = xr.Dataset({"regret": (dims, curves), "optimism": (dims, curves)},
+        ...                 coords={"learner": ["UCB-VI"], "instance": ["I1"], "episode": np.arange(1, 10)})
+        >>> plot_metric(ds, "optimism").data["UCB-VI"].n
+        4
+    """
+    ds = whole(ds)
+    accept("name", name, metric_names(ds))
+    accept("scale", scale, ("linear", "log"))
+    groups = families(ds)
+    instance, family = one_of(groups, instance, family)
+    flat = ds.assign({name: _along_episodes(ds, name, at or {})})
+    bands: dict[str, Band] = {}
+    chosen = curve_names(ds, learners, parameters)
+    for label, learner, parameter in chosen:
+        curves = replicates(flat, learner, instance, family, parameter, name)
+        if curves.size and np.isfinite(curves).any():
+            of = replicate_kind(ds, instance, family)
+            bands[label] = band(curves, kind, level, key=key, replicates=of)
+    if not bands:
+        raise ValueError(f"name: {name!r} is nan for these learners; accepted: one that they have")
+    ax = new_figure(size)[1][0] if ax is None else ax
+    episodes = np.asarray(ds["episode"].values, np.float64)
+    log = scale == "log"
+    centers = np.concatenate([b.center for b in bands.values()])
+    sides = np.concatenate([side for b in bands.values() for side in b[:3]])
+    bottom = float(np.nanmin(np.where(centers > 0, centers, np.nan) if log else sides))
+    top = float(np.nanmax(sides))
+    if log and not bottom > 0:
+        raise ValueError("scale: 'log' with no positive value; accepted: 'linear'")
+    style, ends = curve_styles([one for one in chosen if one.label in bands]), []
+    for label, b in bands.items():
+        draw_band(ax, episodes, b, literal(label), style[label], 0.7 * bottom if log else None)
+        ends.append(End(literal(label), float(episodes[-1]), _last(b.center), style[label].color))
+    plain_axes(ax)
+    number_axis(ax, "x", float(episodes[0]) if log else 0.0, float(episodes[-1]), log)
+    room = 0.05 * (top - bottom or abs(top) or 1.0)
+    low = 0.7 * bottom if log else bottom - room if bottom < 0 else 0.0
+    number_axis(ax, "y", low, 1.3 * top if log else top + room, log)
+    ax.set_xlabel("episode", fontsize=TEXT_SIZE)
+    where = ", ".join(f"{dim} {value}" for dim, value in (at or {}).items())
+    ax.set_ylabel(literal(f"{name} at {where}" if where else name), fontsize=TEXT_SIZE)
+    shown = instance or family or next(iter(groups))
+    head = literal(shown) if title is None else title
+    text = heading(ax, head, [caption(ds, bands, shown)], subtitle)
+    label_ends(ax, ends)
+    return Drawn(figure_of(ax), ax, bands, text)
+
+
+def metric_names(ds: Dataset) -> list[str]:
+    """The variables that have a value for every run and recorded episode, besides regret.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> curves = (("seed", "episode"), np.ones((2, 3)))
+        >>> metric_names(xr.Dataset({"regret": curves, "entropy": curves, "final_gap": ("seed", [1, 2])}))
+        ['entropy']
+    """
+    return [
+        str(name)
+        for name, values in ds.data_vars.items()
+        if {"seed", "episode"} <= set(values.dims) and name != "regret"
+    ]
+
+
+def _along_episodes(ds: Dataset, name: str, at: Mapping[str, int]) -> Any:
+    """The metric without axes of its own."""
+    values = ds[name]
+    own = [str(dim) for dim in values.dims if dim not in RUN]
+    for dim, place in at.items():
+        accept("at", dim, own)
+        known = values[dim].values.tolist() if dim in values.coords else range(values.sizes[dim])
+        accept(f"at[{dim!r}]", place, list(known))
+        values = values.isel({dim: list(known).index(place)}, drop=True)
+    rest = [dim for dim in own if dim not in at]
+    return values.mean(rest, skipna=True) if rest else values

@@ -1,6 +1,6 @@
 """Pictures of decisions: every run a dot, all pairs with their intervals, performance profiles.
 
-As everywhere in this room: each function draws into the axes it is given or makes a figure, and
+Each function draws into the axes it is given or makes a figure, and
 returns a `Drawn` with the figure, the axes and what was drawn.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.checks import accept, typed
+from jaxbandit.plotting.curves import caption, curve_styles
 from jaxbandit.plotting.figures import (
     GREY,
     LIGHT_GREY,
@@ -27,7 +28,6 @@ from jaxbandit.plotting.figures import (
     plain_axes,
     styles,
 )
-from jaxbandit.plotting.panel import caption
 from jaxbandit.result_axes import whole
 from jaxbandit.stats.decisions import Comparison, final_values
 from jaxbandit.stats.intervals import Band
@@ -57,6 +57,7 @@ def plot_final(
     x_scale: str = "linear",
     parameters: Sequence[int] | None = None,
     title: str | None = None,
+    subtitle: bool = True,
     size: tuple[float, float] | None = None,
     key: Any = 0,
     ax: Axes | None = None,
@@ -70,7 +71,7 @@ def plot_final(
     Args:
         x_scale: "linear" or "log".
         size: width and height of a new figure in inches; by default the height fits the rows.
-        ds, learners, instance, family, kind, level, parameters, title, key, ax: as in `plot_regret`;
+        ds, learners, instance, family, kind, level, parameters, title, subtitle, key, ax: as in `plot_regret`;
             one family is drawn.
 
     Returns:
@@ -91,6 +92,7 @@ def plot_final(
     last = ds.isel(episode=[-1])
     drawn: dict[str, tuple[np.ndarray, Band]] = {}
     members = [instance] if instance is not None else None
+    named = []
     for name in curve_names(ds, learners, parameters):
         label, learner, parameter = name
         band = regret_band(
@@ -99,11 +101,12 @@ def plot_final(
         if band.n:
             shown = members or groups[family or next(iter(groups))]
             drawn[label] = (final_values(ds, "regret", name, shown), band)
+            named.append(name)
     if not drawn:
         raise ValueError("ds: no runs here; accepted: at least one run of some learner")
     size = (4.6, 1.1 + 0.34 * len(drawn)) if size is None else size
     ax = new_figure(size)[1][0] if ax is None else ax
-    _draw_rows(ax, drawn, styles([name.label for name in curve_names(ds)]))
+    _draw_rows(ax, drawn, curve_styles(named))
     every = np.concatenate([runs[np.isfinite(runs)] for runs, _ in drawn.values()])
     top = max(every.max(), np.nanmax([b.high[0] for _, b in drawn.values()] + [0.0]))
     log = x_scale == "log"
@@ -115,9 +118,9 @@ def plot_final(
     )
     place = instance or family or next(iter(groups))
     notes = [caption(ds, {label: b for label, (_, b) in drawn.items()}, place), "a dot is a run"]
-    heading(ax, literal(place) if title is None else title, notes)
+    text = heading(ax, literal(place) if title is None else title, notes, subtitle)
     data = {label: (runs[np.isfinite(runs)], b) for label, (runs, b) in drawn.items()}
-    return Drawn(figure_of(ax), ax, data)
+    return Drawn(figure_of(ax), ax, data, text)
 
 
 def _draw_rows(ax: Axes, drawn: dict[str, tuple[np.ndarray, Band]], style: dict[str, Any]) -> None:
@@ -137,12 +140,14 @@ def _name_rows(ax: Axes, names: Sequence[str]) -> None:
     shown = [literal(textwrap.fill(name, LONGEST_LINE)) for name in names]
     ax.set_yticks(range(len(names)), shown, fontsize=TICK_SIZE)
     ax.tick_params(axis="y", length=0)
+    figure_of(ax).draw_without_rendering()  # the heading fits beside the names
 
 
 def plot_comparison(
     comparison: Comparison,
     *,
     title: str | None = None,
+    subtitle: bool = True,
     size: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Drawn:
@@ -179,14 +184,15 @@ def plot_comparison(
         f"{100 * comparison.level:g} % for all pairs together ({comparison.method})",
         literal(f"paired over {comparison.replicates}; grey: not decided"),
     ]
-    heading(ax, "All pairs" if title is None else title, notes)
-    return Drawn(figure_of(ax), ax, {(pair.better, pair.worse): pair for pair in pairs})
+    text = heading(ax, "All pairs" if title is None else title, notes, subtitle)
+    return Drawn(figure_of(ax), ax, {(pair.better, pair.worse): pair for pair in pairs}, text)
 
 
 def plot_profiles(
     profiles: Profiles,
     *,
     title: str | None = None,
+    subtitle: bool = True,
     size: tuple[float, float] = (4.6, 3.1),
     ax: Axes | None = None,
 ) -> Drawn:
@@ -229,5 +235,5 @@ def plot_profiles(
         f"{profiles.num_instances} instances x {profiles.num_seeds} seeds; "
         f"{100 * one.level:g} % score intervals, stratified by instance"
     ) + ("; few seeds: cover less if skewed" if one.doubt else "")
-    heading(ax, "Performance profiles" if title is None else title, [note])
-    return Drawn(figure_of(ax), ax, dict(profiles.share))
+    text = heading(ax, "Performance profiles" if title is None else title, [note], subtitle)
+    return Drawn(figure_of(ax), ax, dict(profiles.share), text)

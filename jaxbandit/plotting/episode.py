@@ -17,8 +17,8 @@ from jaxbandit.plotting.figures import (
     figure_of,
     literal,
     new_figure,
+    readable,
 )
-from jaxbandit.plotting.look import readable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +91,7 @@ def plot_episode(
     apart = ": " if width > 7 else "\n"  # the words of a short row do not fit on one line
     head = f"{mdp!r}{apart}{literal(episode.note)}" if title is None else title
     axes.set_title(readable("title", head), fontsize=TITLE_SIZE, loc="left")
-    return Drawn(figure_of(axes), axes, {"box": shown, "filled": filled})
+    return Drawn(figure_of(axes), axes, {"box": shown, "filled": filled}, episode.note)
 
 
 def _box(axes: Axes, stage: int, word: str, filled: bool, alive: bool) -> None:

@@ -1,4 +1,4 @@
-"""What all figures share: `Drawn`, numbers on axes, labels at line ends.
+"""What all figures share: `Drawn`, colours and line styles, numbers on axes, labels, legends, headings.
 
 Figures are made through matplotlib's object interface, never through pyplot: nothing is registered
 globally, nothing needs a display, and a figure is freed with the value that holds it. A notebook
@@ -8,40 +8,34 @@ shows the returned `Drawn`.
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import pathlib
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.plotting.colours import Style, ramp, styles
+from jaxbandit import checks
 from jaxbandit.plotting.files import save_figure
-from jaxbandit.plotting.look import readable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Drawn",
-    "End",
-    "Style",
-    "compact",
-    "figure_of",
-    "heading",
-    "label_ends",
-    "new_figure",
-    "number_axis",
-    "plain_axes",
-    "ramp",
-    "save_figure",
-    "styles",
-]
-
 GREY, LIGHT_GREY = "#595959", "#b0b0b0"
 TITLE_SIZE, TEXT_SIZE, TICK_SIZE, NOTE_SIZE = 9.0, 8.0, 7.0, 6.5
+LETTER = 0.56
+"""Mean width of a letter, in font sizes."""
+KNOWN = {"orderedexpref": ("#D55E00", 1), "expref": ("#0072B2", 0), "ucbvi": ("#009E73", 2)}
+"""Okabe and Ito's colours, which stay apart for all common kinds of colour vision, and the places in
+`LINES` that the learners of the paper have if both are free."""
+OTHERS = ("#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A7A00")
+LINES: tuple[Any, ...] = (
+    "-", (0, (5, 1.6)), (0, (6, 1.6, 1.2, 1.6)), (0, (1.2, 1.2)), (0, (4, 1.4, 1.2, 1.4, 1.2, 1.4)),
+)  # fmt: skip
+"""Line styles, for prints in grey: the first three differ most."""
 
 
 class Drawn(NamedTuple):
@@ -52,12 +46,18 @@ class Drawn(NamedTuple):
     """The Axes, or a list of them for a figure of several panels."""
     data: dict[Any, Any]
     """What was drawn, by label (and by panel first, if there are several)."""
+    caption: str = ""
+    """What bands, marks and counts mean, for the caption of a paper; the grey subtitle unless
+    ``subtitle=False`` leaves it out."""
 
     def save(
-        self, path: str | os.PathLike, formats: Sequence[str] | None = None
+        self,
+        path: str | os.PathLike,
+        formats: Sequence[str] | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> list[pathlib.Path]:
         """Writes the figure; see `save_figure`."""
-        return save_figure(self.figure, path, formats)
+        return save_figure(self, path, formats, about=about)
 
     def show(self) -> None:
         """Opens a window with the figure and waits until it is closed, for scripts.
@@ -99,6 +99,75 @@ class Drawn(NamedTuple):
         buffer = io.BytesIO()
         self.figure.savefig(buffer, format="png", dpi=110)
         return buffer.getvalue()
+
+
+class Style(NamedTuple):
+    """How a learner is drawn."""
+
+    color: str
+    line: Any
+
+
+def styles(names: Sequence[str]) -> dict[str, Style]:
+    """A colour and a line style for each name that is drawn.
+
+    The learners of the paper keep their colours; others get one in order. Variants of a learner
+    ("UCB-VI, bonus_scale = 0.5") share its hue in other tones. Line styles differ as long as there
+    are enough of them, so that curves can be told apart in grey.
+
+    Example:
+        >>> chosen = styles(["ExpRef (practical)", "UCB-VI (practical)"])
+        >>> [style.color for style in chosen.values()]
+        ['#0072B2', '#009E73']
+    """
+    plain = {name: "".join(filter(str.isalnum, name.lower())) for name in names}
+    used = dict.fromkeys([*KNOWN, ""], 0)
+    places: dict[str, tuple[str, int, int]] = {}
+    for name in sorted(names, key=lambda name: plain[name] not in KNOWN):  # exact names come first
+        base = next((known for known in KNOWN if plain[name].startswith(known)), "")
+        number = used[base]
+        used[base] += 1
+        if base:
+            color, line = KNOWN[base]
+            places[name] = color, line, number
+        else:
+            variant = number // len(OTHERS)
+            places[name] = OTHERS[number % len(OTHERS)], variant, variant
+    chosen: dict[str, Style] = {}
+    for name in sorted(places, key=lambda name: places[name][2]):
+        color, line, variant = places[name]
+        taken = [other.line for other in chosen.values()]
+        order = LINES[line:] + LINES[:line]
+        chosen[name] = Style(_tone(color, variant), min(order, key=taken.count))
+    return {name: chosen[name] for name in names}
+
+
+def ramp(color: str, count: int) -> list[str]:
+    """``count`` tones of one colour from light to dark, for the values of one parameter in order.
+
+    Example:
+        >>> ramp("#0072B2", 3)
+        ['#8CC0DC', '#0072B2', '#003350']
+    """
+    from matplotlib.colors import to_hex, to_rgb
+
+    base = np.array(to_rgb(color))
+    tones = []
+    for place in np.linspace(-0.55, 0.55, count) if count > 1 else [0.0]:
+        target = np.ones(3) if place < 0 else np.zeros(3)
+        red, green, blue = base + abs(place) * (target - base)
+        tones.append(to_hex((red, green, blue)).upper())
+    return tones
+
+
+def _tone(color: str, variant: int) -> str:
+    """The colour itself, then darker and lighter by turns."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    share = (0.0, 0.4, 0.3, 0.7, 0.45)[variant % 5]
+    target = np.zeros(3) if variant % 2 and color != "#000000" else np.ones(3)
+    red, green, blue = (1 - share) * np.array(to_rgb(color)) + share * target
+    return to_hex((red, green, blue)).upper()
 
 
 def compact(value: float) -> str:
@@ -168,9 +237,10 @@ def plain_axes(ax: Axes) -> None:
     ax.tick_params(which="minor", color=LIGHT_GREY, length=1.5, width=0.5)
 
 
-def number_axis(ax: Axes, which: str, low: float, high: float, log: bool) -> None:
-    """Scale, limits and round ticks of the "x" or "y" axis; no ticks beyond ``high`` if the limits
-    grow."""
+def number_axis(ax: Axes, which: str, low: float, high: float, log: str | bool) -> None:
+    """Scale ("linear", "log" or "symlog"; True is "log"), limits and round ticks of the "x" or "y"
+    axis; no ticks beyond ``high`` if the limits grow. "symlog" is linear up to ``low`` and
+    begins at 0."""
     from matplotlib.ticker import (
         FixedLocator,
         FuncFormatter,
@@ -180,43 +250,27 @@ def number_axis(ax: Axes, which: str, low: float, high: float, log: bool) -> Non
         NullLocator,
     )
 
+    scale = log if isinstance(log, str) else "log" if log else "linear"
     axis = getattr(ax, f"{which}axis")
-    getattr(ax, f"set_{which}scale")("log" if log else "linear")
-    getattr(ax, f"set_{which}lim")(low, high)
+    more = {"linthresh": low, "linscale": 0.4} if scale == "symlog" else {}
+    getattr(ax, f"set_{which}scale")(scale, **more)
+    getattr(ax, f"set_{which}lim")(0.0 if scale == "symlog" else low, high)
     inside = lambda ticks: [t for t in ticks if low * (1 - 1e-9) <= t <= high * (1 + 1e-9)]  # noqa: E731
-    if log:
+    if scale == "linear":
+        ticks = inside(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+        axis.set_minor_locator(NullLocator())
+    else:
         powers = inside(10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1))
         few = len(powers) < 2
         ticks = inside(LogLocator(subs=(1.0, 2.0, 5.0)).tick_values(low, high)) if few else powers
+        ticks = [0.0, *ticks] if scale == "symlog" else ticks
         steps = (
             [] if few else inside(np.outer(10.0 ** np.arange(-12, 16), np.arange(2, 10)).ravel())
         )
         axis.set_minor_locator(FixedLocator(steps))
         axis.set_minor_formatter(NullFormatter())
-    else:
-        ticks = inside(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
-        axis.set_minor_locator(NullLocator())
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
-
-
-def legend_above(
-    figure: Figure,
-    of: Axes | Sequence[Any],
-    title: str,
-    columns: int,
-    size: float = TICK_SIZE,
-    **looks: Any,
-) -> None:
-    """What is labelled in the axes ``of``, or the artists ``of``, as one legend above all panels; ``title`` says
-    what they show."""
-    looks = {"handlelength": 3, **looks}
-    handles = of if isinstance(of, Sequence) else of.get_legend_handles_labels()[0]
-    box = figure.legend(
-        handles=handles, loc="outside upper center", ncols=columns, frameon=False,
-        fontsize=size, title=title, **looks,
-    )  # fmt: skip
-    box.get_title().set(fontsize=NOTE_SIZE, color=GREY)
 
 
 class End(NamedTuple):
@@ -295,13 +349,24 @@ def _spread(points: Sequence[float], gap: float, low: float, high: float) -> lis
     return answer.tolist()
 
 
-def heading(ax: Axes, title: str, notes: Sequence[str]) -> None:
-    """A title at the left with small grey lines under it, broken where they are wider than the figure."""
+def caption_of(notes: Sequence[str]) -> str:
+    """Notes as one line, for the caption of a paper.
+
+    Example:
+        >>> caption_of(["mean and 95 % t-interval", "", "circles: phase ends"])
+        'mean and 95 % t-interval; circles: phase ends'
+    """
+    return "; ".join(" ".join(note.split()) for note in notes if note).replace(r"\$", "$")
+
+
+def heading(ax: Axes, title: str, notes: Sequence[str], subtitle: bool = True) -> str:
+    """A title at the left with small grey lines under it (unless ``subtitle`` is False), broken
+    where they are wider than the figure. Returns the notes as a caption."""
     place = ax.get_position()
     # up to the figure's right end where nothing is beside the axes
     room = 72 * figure_of(ax).get_figwidth() * min(1 - place.x0, 1.13 * place.width)
-    most = max(20, int(room / (0.56 * NOTE_SIZE)))
-    lines_of = (note.split("\n") for note in notes if note)
+    most = max(20, int(room / (LETTER * NOTE_SIZE)))
+    lines_of = (note.split("\n") for note in notes if note and subtitle)
     text = "\n".join(textwrap.fill(line, most) for lines in lines_of for line in lines)
     lines = text.count("\n") + 1 if text else 0
     ax.set_title(
@@ -315,3 +380,100 @@ def heading(ax: Axes, title: str, notes: Sequence[str]) -> None:
             text, (0, 1), (0, 3), xycoords="axes fraction", textcoords="offset points", va="bottom",
             fontsize=NOTE_SIZE, color=GREY, linespacing=1.15, annotation_clip=False,
         )  # fmt: skip
+    return caption_of(notes)
+
+
+def banner(
+    figure: Figure,
+    of: Axes | Sequence[Any],
+    title: str = "",
+    note: str = "",
+    *,
+    grow: bool = True,
+    size: float = TICK_SIZE,
+) -> None:
+    """Title, a grey note and one legend over all panels of a figure that `new_figure` made.
+
+    ``of`` are the artists of the legend, or the axes in which they are labelled. The legend has as many columns as fit. If it would take more than a quarter of the height it
+    goes beside the panels, with long labels broken into lines. With ``grow`` the figure becomes
+    larger by as much, else the panels smaller.
+    """
+    width, height = figure.get_size_inches()
+    handles = of if isinstance(of, Sequence) else of.get_legend_handles_labels()[0]
+    labels = [str(handle.get_label()) for handle in handles]
+    looks: dict[str, Any] = {"fontsize": size, "frameon": False, "handlelength": 3, "borderpad": 0}
+    columns = _legend_columns(labels, 72 * width / size)
+    row = 1.7 * size / 72
+    beside = -(-len(labels) // columns) * row > 0.25 * (height + row * grow)
+    if beside:
+        looks["fontsize"] = size = NOTE_SIZE
+        most = max(12, int((0.33 * width * 72 / size - 4.5) / LETTER))
+        labels = [textwrap.fill(label, most) for label in labels]
+        columns = 1
+    legend = figure.legend(handles, labels, ncols=columns, loc="upper left", **looks)
+    legend.set_in_layout(False)
+    box = legend.get_window_extent()
+    legend_width, legend_height = box.width / figure.dpi, box.height / figure.dpi
+    right = legend_width + 0.15 if beside else 0.0
+    wide = width + right * grow
+    texts = []
+    top = 0.06
+    for words, points, color in (
+        (title, TITLE_SIZE, "black"),
+        (note, NOTE_SIZE, GREY),
+    ):
+        if words:
+            shown = textwrap.fill(words, max(20, int((wide - 0.2) * 72 / (LETTER * points))))
+            texts.append((shown, points, color, top))
+            top += (shown.count("\n") + 1) * 1.25 * points / 72 + 0.03
+    start = top + 0.04
+    top = top if beside else start + legend_height + 0.08
+    tall = max(height, legend_height + 0.1 if beside else 0.0) + top if grow else height
+    figure.set_size_inches(wide, tall)
+    for shown, points, color, down in texts:
+        figure.text(
+            0.1 / wide, 1 - down / tall, shown, va="top", fontsize=points, color=color, linespacing=1.15
+        ).set_in_layout(False)  # fmt: skip
+    legend.set_bbox_to_anchor((1 - right / wide if beside else 0.1 / wide, 1 - start / tall))
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(0, 0, 1 - right / wide, 1 - top / tall))
+
+
+def _legend_columns(labels: Sequence[str], room: float) -> int:
+    """The most columns of a legend, filled from the top, that are at most ``room`` font sizes wide."""
+    for columns in range(len(labels), 1, -1):
+        rows, longer = divmod(len(labels), columns)
+        sizes = [rows + 1] * longer + [rows] * (columns - longer)
+        starts = np.cumsum([0, *sizes])
+        wide = (max(map(len, labels[a:b])) for a, b in itertools.pairwise(starts))
+        if sum(3.8 + LETTER * letters for letters in wide) + 2 * (columns - 1) <= room - 1:
+            return columns
+    return 1
+
+
+def readable(argument: str, value: Any) -> str:
+    """``value`` as a text of a figure in which mathematics between dollar signs can be read.
+
+    Example:
+        >>> readable("title", "regret, $H = 15$")
+        'regret, $H = 15$'
+        >>> readable("title", "$x^{$")
+        Traceback (most recent call last):
+        ...
+        ValueError: title: '$x^{$' has mathematics that cannot be read; accepted: text, \\$ for a dollar sign, ...
+    """
+    from matplotlib.mathtext import MathTextParser
+
+    for line in checks.text(argument, value).split("\n"):
+        # as matplotlib tells formulas from amounts: an even number of dollar signs that are not escaped
+        dollars = line.count("$") - line.count(r"\$")
+        if dollars == 0 or dollars % 2:
+            continue
+        try:
+            MathTextParser("path").parse(line)
+        except ValueError:
+            raise ValueError(
+                f"{argument}: {line!r} has mathematics that cannot be read; accepted: text, "
+                r"\$ for a dollar sign, and formulas between two of them that matplotlib draws"
+            ) from None
+    return value

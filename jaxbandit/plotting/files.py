@@ -8,7 +8,7 @@ import os
 import pathlib
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,13 +33,15 @@ def save_figure(
     path: str | os.PathLike,
     formats: Sequence[str] | None = None,
     dpi: int = 200,
+    about: Mapping[str, str] | None = None,
 ) -> list[pathlib.Path]:
     """Writes a figure to ``path`` in each format and returns the files; folders are made as needed.
 
     A path that ends in .png, .svg, .pdf, .eps or .pgf gives that format (unless ``formats`` says
     otherwise), a path without a suffix png, svg and pdf; any other suffix is refused. Each file is
     written aside and renamed, so a reader never sees half a file. Files carry no date: the same
-    commands give the same files.
+    commands give the same files. A png, svg or pdf has the caption of a `Drawn` as its Description;
+    ``about`` adds to it, such as {"Title": "Regret"}, in png files.
 
     Example:
         >>> import tempfile
@@ -54,6 +56,7 @@ def save_figure(
     """
     import matplotlib
 
+    caption = getattr(figure, "caption", "")
     figure = figure.figure if hasattr(figure, "axes") and hasattr(figure, "data") else figure
     files = files_of(path, formats)
     if any(file.suffix == ".pgf" for file in files):
@@ -63,21 +66,40 @@ def save_figure(
     for file in files:
         form = file.suffix[1:]
         file.parent.mkdir(parents=True, exist_ok=True)
-        dates = {
-            "svg": {"Date": None},
-            "pdf": {"CreationDate": None},
+        described = {"Description": caption} if caption else {}
+        facts: dict[str, Any] = {
+            "png": {**described, **(about or {})},
+            "svg": {"Date": None, **described},
+            "pdf": {"CreationDate": None, **({"Subject": caption} if caption else {})},
             "eps": {"CreationDate": None},
-        }.get(form)
+        }
         content = io.BytesIO()
         opaque = _opaque(figure) if form == "eps" else contextlib.nullcontext()
         with matplotlib.rc_context(FILE_SETTINGS), opaque:
-            figure.savefig(content, format=form, dpi=dpi, metadata=dates)
+            figure.savefig(content, format=form, dpi=dpi, metadata=facts.get(form))
         try:
             write_atomically(file, content.getvalue())
         except OSError as error:
             raise OSError(error.errno, f"cannot write the figure to {file}: {error}") from error
         written.append(file)
     return written
+
+
+def read_about(data: bytes) -> dict[str, str]:
+    """What a png file says about itself: "Description", "Title" and the like, as `save_figure` wrote
+    them; nothing if it is no png.
+
+    Example:
+        >>> read_about(b"no picture")
+        {}
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
+            return {str(key): str(value) for key, value in getattr(image, "text", {}).items()}
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return {}
 
 
 def files_of(path: str | os.PathLike, formats: Sequence[str] | None = None) -> list[pathlib.Path]:

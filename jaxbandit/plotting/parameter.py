@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.checks import accept
+from jaxbandit.plotting.curves import caption
 from jaxbandit.plotting.figures import (
     TEXT_SIZE,
     Drawn,
@@ -21,7 +22,6 @@ from jaxbandit.plotting.figures import (
     plain_axes,
     styles,
 )
-from jaxbandit.plotting.panel import caption
 from jaxbandit.result_axes import whole
 from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.replication import (
@@ -56,6 +56,7 @@ def plot_parameter(
     colors: Mapping[str, str] | None = None,
     names: Mapping[str, str] | None = None,
     title: str | None = None,
+    subtitle: bool = True,
     size: tuple[float, float] = (4.6, 3.1),
     key: Any = 0,
     ax: Axes | None = None,
@@ -70,7 +71,7 @@ def plot_parameter(
         parameter: name of the parameter; not needed if the sweep varies one.
         y_scale: "linear" or "log".
         colors, names: label of a line -> colour, and -> what is written instead.
-        learners, instance, family, kind, level, title, size, key, ax: as in `plot_regret`.
+        learners, instance, family, kind, level, title, subtitle, size, key, ax: as in `plot_regret`.
 
     Returns:
         `Drawn` with ``data``: label -> (parameter values, `Band` over them).
@@ -112,9 +113,9 @@ def plot_parameter(
     )
     name = instance or family or next(iter(groups))
     notes = [caption(ds, {label: b for label, (_, b) in lines.items()}, name)]
-    heading(ax, literal(name) if title is None else title, notes)
+    text = heading(ax, literal(name) if title is None else title, notes, subtitle)
     label_ends(ax, ends)
-    return Drawn(figure_of(ax), ax, lines)
+    return Drawn(figure_of(ax), ax, lines, text)
 
 
 def _final_regret(

@@ -11,7 +11,6 @@ of the sweep, so that comparisons with it are paired.
 
 from __future__ import annotations
 
-import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from jaxbandit.record import explicit
 from jaxbandit.results.io import load
 from jaxbandit.sweeps.dataset import stack_padded
 from jaxbandit.sweeps.identity import digest
+from jaxbandit.sweeps.shards import described
 
 if TYPE_CHECKING:
     import xarray
@@ -74,7 +74,7 @@ def reference_sweep(name: str) -> dict[str, Any]:
         (['instances', 'num_episodes', 'num_seeds', 'record', 'seed'], 100000)
     """
     stored = _stored(name)
-    config = json.loads(stored.attrs["config"])
+    config = described(stored, "config")
     return {
         "instances": _by_family(stored),
         "num_episodes": int(config["num_episodes"]),
@@ -91,7 +91,7 @@ def make_reference(
 
     Example: see the tests; `jaxbandit.experiments.references` writes the committed files with it.
     """
-    config = json.loads(dataset.attrs["config"])
+    config = described(dataset, "config")
     for name, mdp in instances.items():
         known = config["instances"].get(name, {}).get("sha256")
         if digest(mdp) != known:
@@ -117,7 +117,7 @@ def make_reference(
 
 def stored_instances(stored: xarray.Dataset) -> dict[str, MDP]:
     """The instances as they were; their digests are checked."""
-    config = json.loads(stored.attrs["config"])["instances"]
+    config = described(stored, "config")["instances"]
     found = {}
     for row, name in enumerate(map(str, stored["instance"].values)):
         about = config[name]
@@ -164,7 +164,7 @@ def _together(theirs: xarray.Dataset, mine: xarray.Dataset) -> xarray.Dataset:
     import xarray
 
     dataset("mine", mine)
-    config = [json.loads(part.attrs.get("config", "{}")) for part in (theirs, mine)]
+    config = [described(part, "config") for part in (theirs, mine)]
     for entry in ("num_episodes", "seed"):
         values = [part.get(entry) for part in config]
         if values[0] != values[1]:

@@ -10,7 +10,13 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit.experiment.report import make_report, markdown_table, page, text_to_html
+from jaxbandit.experiment.report import (
+    make_report,
+    markdown_table,
+    page,
+    read_figures,
+    text_to_html,
+)
 
 VOID = {"meta", "img", "br"}
 TINY_PNG = base64.b64decode(
@@ -91,6 +97,25 @@ def test_report_of_a_folder_takes_its_figures_and_tables(tmp_path):
     assert make_report(tmp_path, overwrite=True) == path
 
 
+def test_own_figures_come_first_with_headings_and_captions(tmp_path):
+    """What a figure shows is in its file, so that later plots do not push it away."""
+    drawn = jb.plot_regret(dataset())
+    drawn.save(tmp_path / "z.png", about={"Title": "second", "Comment": "figure 2 of mine"})
+    drawn.save(tmp_path / "y.png", about={"Title": "the figure", "Comment": "figure 1 of mine"})
+    drawn.save(tmp_path / "a.png")
+    (tmp_path / "b.png").write_bytes(b"no picture")
+    assert [p.name for p in read_figures(tmp_path)] == ["y", "z", "a", "b"]
+    (tmp_path / "b.png").unlink()
+    jb.save(dataset(), tmp_path / "sweep.nc")
+    words = make_report(tmp_path).read_text(encoding="utf-8")
+    assert (
+        words.index("<h3>The figure</h3>")
+        < words.index("<h3>Second</h3>")
+        < words.index("<h3>A</h3>")
+    )
+    assert words.count(f"<figcaption>y: {drawn.caption}") == 1
+
+
 def test_report_of_a_single_file_draws_and_tabulates(tmp_path):
     jb.save(dataset(), tmp_path / "sweep.nc")
     path = make_report(tmp_path / "sweep.nc", tmp_path / "deep" / "page.html")
@@ -113,7 +138,7 @@ def test_text_that_is_no_table_stays_as_it_is():
     assert text_to_html("a  b\n1  2") == "<pre>a  b\n1  2</pre>"
     mixed = text_to_html("A note\non two lines.\n\n| a |\n|---|\n| 1 |")
     assert mixed.startswith("<p>A note on two lines.</p>\n<table>")
-    read(page("title", {}, {"x.md": mixed}, {}))
+    read(page("title", [], {"x.md": mixed}, {}))
 
 
 @pytest.mark.parametrize(

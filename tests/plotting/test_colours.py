@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex, to_rgb
 from synthetic_sweep import clipped_texts, synthetic_sweep, texts
 
 import jaxbandit as jb
-from jaxbandit.plotting.colours import ramp
+from jaxbandit.plotting.figures import ramp
 
 
 def grid(count):

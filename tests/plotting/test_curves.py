@@ -1,5 +1,7 @@
 """Regret panels and grids: the data returned, what is written on the figure, nothing cut off."""
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -66,10 +68,17 @@ def test_names_axes_learners_and_replicates_at_column_width(ds):
     assert clipped_texts(drawn.figure) == []
 
 
-def test_subset_keeps_its_colours(ds):
-    both = plots.plot_regret(ds, ["UCB-VI", "ExpRef"]).axes
+def test_any_three_of_many_learners_are_told_apart_in_grey(ds):
+    """Styles are assigned to what is drawn: colours of the paper's learners stay."""
+    names = [f"{name} ({kind})" for kind in ("theory", "practical") for name in LEARNERS]
+    many = ds.isel(learner=[0, 1, 2] * 2).assign_coords(learner=names)
     colours = {line.get_label(): line.get_color() for line in plots.plot_regret(ds).axes.lines}
-    assert all(line.get_color() == colours[line.get_label()] for line in both.lines)
+    for chosen in itertools.combinations(names, 3):
+        lines = plots.plot_regret(many, chosen, phases=False).axes.lines
+        assert len({str(line._dash_pattern) for line in lines}) == 3
+        assert len({line.get_color() for line in lines}) == 3
+    lines = plots.plot_regret(many, names[3:]).axes.lines
+    assert [line.get_color() for line in lines] == [colours[name] for name in LEARNERS]
 
 
 def test_draws_into_given_axes_and_leaves_no_figure_behind(ds):
@@ -163,17 +172,28 @@ def test_panels_are_chosen_ordered_shaped_and_shared():
     ]  # several families and none chosen
 
 
-def test_many_long_names_fit_above_the_panels():
+@pytest.mark.parametrize("size", [None, (6.0, 4.0)])
+def test_legends_never_take_a_third_of_the_figure(size):
     sweep = synthetic_sweep(["a", "b"], num_seeds=3, num_points=10)
     many = sweep.isel(learner=[0, 1, 2] * 3)
     many = many.assign_coords(
         learner=[f"a learner with a long name, and number {j}" for j in range(9)]
     )
-    drawn = plots.plot_panels(many, title="nine", kind="simultaneous")
-    assert clipped_texts(drawn.figure) == []
-    legend = drawn.figure.legends[0].get_window_extent()
-    assert all(ax.get_tightbbox().y1 < legend.y0 for ax in drawn.axes)
-    assert min(ax.get_window_extent().height for ax in drawn.axes) > 80
+    for ds in (sweep, many):
+        drawn = plots.plot_panels(ds, title="nine", kind="simultaneous", size=size)
+        assert clipped_texts(drawn.figure) == []
+        legend, whole = drawn.figure.legends[0].get_window_extent(), drawn.figure.bbox
+        assert min(legend.width / whole.width, legend.height / whole.height) < 1 / 3
+        for ax in drawn.axes:
+            assert not ax.get_tightbbox().overlaps(legend)
+            assert ax.get_window_extent().height > 80
+        assert size is None or tuple(drawn.figure.get_size_inches()) == size
+
+
+def test_several_instances_are_panels(ds):
+    two = synthetic_sweep(["a", "I2/0", "I2/1"], num_seeds=3, num_points=4)
+    assert list(plots.plot_regret(two, instance=["I2/1", "a"], columns=1).data) == ["I2/1", "a"]
+    assert list(plots.plot_regret(two, instance=["a"]).data) == list(LEARNERS)
 
 
 def test_panels_into_given_axes():
@@ -200,7 +220,7 @@ def test_errors_name_what_is_accepted(ds):
         ),
         (
             lambda: plots.plot_regret(ds, scale="log"),
-            "scale: 'log'; did you mean 'loglog'\\? accepted: linear, loglog",
+            "scale: 'log'; did you mean 'symlog' or 'loglog'\\? accepted: linear, loglog, symlog",
         ),
         (
             lambda: plots.plot_regret(ds, labels="directly"),

@@ -100,7 +100,7 @@ def test_files_are_reproducible_and_a_failed_write_leaves_the_old_one(tmp_path, 
     assert files[0] == files[1]
 
     def fails(path, **_):
-        path.write_text("half")
+        path.write(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr(figure, "savefig", fails)

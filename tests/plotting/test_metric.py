@@ -5,7 +5,7 @@ import pytest
 from synthetic_sweep import clipped_texts, synthetic_sweep, texts, with_parameter_grid
 
 import jaxbandit as jb
-from jaxbandit.plotting.metric import metric_names
+from jaxbandit.plotting.curves import metric_names
 
 
 @pytest.fixture(scope="module")

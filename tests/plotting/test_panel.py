@@ -19,18 +19,16 @@ def test_bounds_far_above_a_linear_panel_do_not_flatten_it(ds):
     assert "\nnear" in texts(drawn.figure)
 
 
-def test_phases_are_marked_at_medians(ds):
+def test_phases_are_circles_on_their_curves_at_medians(ds):
     drawn = plots.plot_regret(ds)
-    marks = [
-        c
-        for c in drawn.axes.collections
-        if c.get_transform() != drawn.axes.transData and len(c.get_paths()) < 4
-    ]
+    marks = [c.get_offsets() for c in drawn.axes.collections if len(c.get_offsets()) > 1]
     expected = np.median(ds["phase_end"].sel(learner="OrderedExpRef").values[0], axis=0)
-    found = [np.sort([path.vertices[0, 0] for path in c.get_paths()]) for c in marks]
-    assert any(len(f) == 3 and np.allclose(f, expected) for f in found)
-    assert any(len(f) == 2 for f in found)  # ExpRef's third phase is never finished
-    assert "phase ends" not in texts(plots.plot_regret(ds, phases=False).figure)
+    assert [len(found) for found in marks] == [2, 3]  # ExpRef's third phase is never finished
+    np.testing.assert_allclose(marks[1][:, 0], expected)
+    center = np.interp(expected, ds["episode"].values, drawn.data["OrderedExpRef"].center)
+    np.testing.assert_allclose(marks[1][:, 1], center)
+    assert "circles: phase ends" in drawn.caption
+    assert "phase ends" not in plots.plot_regret(ds, phases=False).caption
 
 
 def test_missing_points_and_missing_learners_are_drawn_around(ds):
@@ -57,3 +55,29 @@ def test_zero_regret_is_drawn_on_both_scales(ds):
     zero["regret"][0, :, :, :3] = 0.0
     assert plots.plot_regret(zero).axes.get_ylim()[0] == 0
     assert plots.plot_regret(zero, scale="loglog").axes.get_ylim()[0] > 0
+
+
+def test_flat_curves_are_shown_by_an_inset_or_on_a_symlog_axis(ds):
+    far = ds.copy(deep=True)
+    far["regret"][2] *= 0.01
+    (small,) = plots.plot_regret(far, inset=True).axes.child_axes
+    assert small.get_ylim()[1] < 1000
+    assert "inset: UCB-VI" in plots.plot_regret(far, inset=True).caption
+    assert all(len(ax.child_axes) == 1 for ax in plots.plot_panels(far, inset=True).axes)
+    assert not plots.plot_regret(far).axes.child_axes
+    near = ds.copy(deep=True)
+    near["regret"][2] = near["regret"][0]
+    assert not plots.plot_regret(near, inset=True).axes.child_axes  # nothing to enlarge
+    axes = plots.plot_regret(far, scale="symlog").axes
+    low, high = axes.transAxes.inverted().transform(
+        axes.transData.transform([(0, 0), (0, far["regret"].values[2, ..., -1].mean())])
+    )[:, 1]
+    assert high - low > 0.15  # of the height of the panel
+
+
+def test_the_subtitle_is_left_out_and_the_caption_stays(ds):
+    for draw in (plots.plot_regret, plots.plot_panels):
+        with_text, without = draw(ds), draw(ds, subtitle=False)
+        assert with_text.caption == without.caption
+        assert "t-interval" in texts(with_text.figure)
+        assert "t-interval" not in texts(without.figure)

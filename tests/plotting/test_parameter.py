@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 from synthetic_sweep import clipped_texts, synthetic_sweep, texts, with_parameter_grid
 
-from jaxbandit.plotting.curves import plot_parameter
+from jaxbandit.plotting import plot_parameter
 from jaxbandit.stats import mean_interval
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from synthetic_sweep import texts
 
-from jaxbandit.plotting.heatmaps import plot_active_sets, plot_policy
+from jaxbandit.plotting.states import plot_active_sets, plot_policy
 
 
 def test_unfinished_seeds_are_counted_and_padding_is_cropped(ds):

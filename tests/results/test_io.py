@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -80,6 +81,42 @@ def test_never_overwrites_unless_told(tmp_path):
     xarray.testing.assert_identical(jb.load(path), make())
     jb.save(make(1.0), path, overwrite=True)
     xarray.testing.assert_identical(jb.load(path), make(1.0))
+
+
+def test_of_two_that_save_one_new_name_one_is_refused(tmp_path):
+    path, ready, outcomes = tmp_path / "run.nc", threading.Barrier(2), []
+
+    def save(value):
+        dataset = make(value)
+        ready.wait()
+        try:
+            outcomes.append(jb.save(dataset, path) and value)
+        except FileExistsError as error:
+            outcomes.append(str(error))
+
+    threads = [threading.Thread(target=save, args=(value,)) for value in (1.0, 2.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (saved,) = [each for each in outcomes if isinstance(each, float)]
+    (refused,) = [each for each in outcomes if isinstance(each, str)]
+    assert "exists; give another name, or overwrite=True" in refused
+    assert jb.load(path).identical(make(saved))
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.nc")
+    with open(tmp_path / "sparse.nc", "wb") as file:
+        file.truncate(2**43)
+    (tmp_path / "device.nc").symlink_to("/dev/zero")
+    (tmp_path / "folder.nc").mkdir()
+    for name in ("pipe", "device", "folder", "sparse"):
+        reason = "at most" if name == "sparse" else "not a regular file"
+        with pytest.raises(
+            ValueError, match=rf"path: .*{name}\.nc: .*{reason}.*; accepted: a file"
+        ):
+            jb.load(tmp_path / f"{name}.nc")
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):

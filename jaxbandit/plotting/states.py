@@ -1,8 +1,7 @@
-"""Heat maps over the states (level x stage): the active sets of ExpRef, and policies against the
-optimal one.
+"""Maps over the states (level x stage): active sets of ExpRef, policies against the optimal one, instances.
 
 Stages run to the right, levels upwards; level 0 (exhausted) is left out, since nothing is chosen
-there.
+there. Maps of more than eight stages stand one below the other, so that their cells can be read.
 """
 
 from __future__ import annotations
@@ -12,17 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit import planning
 from jaxbandit.checks import accept, real_array
-from jaxbandit.mdp import MDP
+from jaxbandit.mdp import MDP, single
 from jaxbandit.mdp.labels import Labels, labels_of
-from jaxbandit.plotting.figures import TICK_SIZE, Drawn, compact, figure_of, literal
-from jaxbandit.plotting.state_cells import (
-    crop,
-    draw_cells,
-    finish,
-    frame_cells,
-    state_axes,
-    upright,
+from jaxbandit.plotting.figures import (
+    GREY,
+    NOTE_SIZE,
+    TEXT_SIZE,
+    TICK_SIZE,
+    TITLE_SIZE,
+    Drawn,
+    caption_of,
+    compact,
+    figure_of,
+    literal,
+    new_figure,
+    readable,
 )
 from jaxbandit.result_axes import whole
 from jaxbandit.results.selection import instance_of
@@ -30,11 +35,17 @@ from jaxbandit.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 SMALLEST_VISIT = 1e-9
 """States visited with a smaller probability count as never reached."""
 SMALLEST_LOSS = 1e-6
 """Actions that lose less (rounding in float32) count as optimal: several actions can be."""
+DIFFERENT = "#CC2200"
+SMALLEST_TEXT = 4.0
+"""Points, in a cell."""
+MOST_STAGES = 8
+"""Maps with more stages stand one below the other."""
 
 
 def plot_active_sets(
@@ -44,8 +55,9 @@ def plot_active_sets(
     *,
     phases: Sequence[int] | None = None,
     parameter: int | None = None,
-    columns: int = 2,
+    columns: int | None = None,
     title: str | None = None,
+    size: tuple[float, float] | None = None,
     ax: Axes | Sequence[Axes] | None = None,
 ) -> Drawn:
     """How many actions are alive in each state after each phase, on average over the seeds that
@@ -57,8 +69,9 @@ def plot_active_sets(
         instance: not needed if there is one.
         phases: numbers of the phases to draw (from 1), default all that some seed finished.
         parameter: index along the parameter grid, if the sweep has one of more than one value.
-        columns: panels per row.
+        columns: panels per row; default two, or one for more than eight stages.
         title: default learner and instance.
+        size: width and height of a new figure in inches; by default what the cells need.
         ax: one Axes per phase instead of a new figure.
 
     Returns:
@@ -92,7 +105,7 @@ def plot_active_sets(
     }
     data = {phase: upright(crop(alive.mean(axis=0))) for phase, alive in done.items()}
     levels, stages = next(iter(data.values())).shape
-    axes = state_axes(ax, len(chosen), columns, stages, levels)
+    axes = state_axes(ax, len(chosen), columns, stages, levels, size)
     top = max(float(np.nanmax(runs)), 2.0)
     image = None
     for a, phase in zip(axes, chosen, strict=True):
@@ -106,14 +119,9 @@ def plot_active_sets(
         seeds = "" if count == len(runs) else f" ({count} of {len(runs)} seeds)"
         a.set_title(f"phase {phase}{when}{seeds}", loc="left", fontsize=TICK_SIZE, pad=3)
     where = instance or str(ds["instance"].values[0])
-    finish(
-        axes,
-        image,
-        f"actions alive, mean of {len(runs)} seeds",
-        title or literal(f"{learner}, {where}"),
-        ax is None,
-    )
-    return Drawn(figure_of(axes[0]), axes, data)
+    meaning = f"actions alive, mean of {len(runs)} seeds"
+    finish(axes, image, meaning, title or literal(f"{learner}, {where}"), ax is None)
+    return Drawn(figure_of(axes[0]), axes, data, meaning)
 
 
 def plot_policy(
@@ -126,6 +134,8 @@ def plot_policy(
     parameter: int | None = None,
     visitation: Array | None = None,
     title: str | None = None,
+    subtitle: bool = True,
+    size: tuple[float, float] | None = None,
     ax: Sequence[Axes] | None = None,
 ) -> Drawn:
     """The action (in the prophet problem: the index of the threshold) per state, learned beside
@@ -147,6 +157,8 @@ def plot_policy(
         parameter: index along the parameter grid of a Dataset that has one of more than one value.
         visitation: float [H, k+1], probability that the learned policy visits each state.
         title: a heading.
+        subtitle: whether the figure counts the framed states; ``.caption`` always does.
+        size: width and height of a new figure in inches; by default what the cells need.
         ax: two Axes instead of a new figure.
 
     Returns:
@@ -187,34 +199,30 @@ def plot_policy(
     reached = (
         np.ones(known.shape, bool) if visitation is None else upright(visitation) > SMALLEST_VISIT
     )
-    apart = data["learned"] != data["optimal"] if losing is None else upright(losing) > 0
-    different = known & reached & apart
+    unlike = data["learned"] != data["optimal"] if losing is None else upright(losing) > 0
+    different = known & reached & unlike
     levels, stages = known.shape
-    axes = state_axes(ax, 2, 2, stages, levels)
+    axes = state_axes(ax, 2, None, stages, levels, size)
     top = max(1.0, float(np.nanmax([*data["learned"].flat, *data["optimal"].flat])))
     words = labels_of(against) if isinstance(against, MDP) else Labels()
     names = words.actions[0] if words.actions and len(set(words.actions)) == 1 else ()
     top = max(top, len(names) - 1.0)
-    image = draw_cells(
-        axes[0],
-        np.where(reached, data["learned"], np.nan),
-        0.0,
-        top,
-        "{:.0f}",
-        ~reached,
-        action_words(words, data["learned"]),
-    )
-    draw_cells(
-        axes[1], data["optimal"], 0.0, top, "{:.0f}", words=action_words(words, data["optimal"])
-    )
+    hidden, text = np.where(reached, data["learned"], np.nan), action_words(words, data["learned"])
+    image = draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, text)
+    text = action_words(words, data["optimal"])
+    draw_cells(axes[1], data["optimal"], 0.0, top, "{:.0f}", words=text)
     frame_cells(axes[0], different)
-    wrong = f"{different.sum()} of {int((known & reached).sum())} states differ"
-    grey = "" if reached.all() else "\ngrey: never reached"
-    for a, name in zip(axes, (f"learned: {wrong}{grey}", "optimal"), strict=True):
+    does = "differ" if losing is None else "lose something"
+    notes = [f"{different.sum()} of {int((known & reached).sum())} states {does}"]
+    notes += [] if reached.all() else ["grey: never reached"]
+    apart = "\n" if stages <= MOST_STAGES else "; "
+    learned_title = f"learned: {apart.join(notes)}" if subtitle else "learned"
+    for a, name in zip(axes, (learned_title, "optimal"), strict=True):
         a.set_title(name, loc="left", fontsize=TICK_SIZE, pad=3)
     meaning = "" if names else "action" if not words.actions else "number of the action"
     finish(axes, image, meaning, title, ax is None, names, words.level)
-    return Drawn(figure_of(axes[0]), axes, {**data, "different": different, "reached": reached})
+    found = {**data, "different": different, "reached": reached}
+    return Drawn(figure_of(axes[0]), axes, found, f"framed: {caption_of(notes)}")
 
 
 def action_words(words: Labels, actions: np.ndarray) -> np.ndarray | None:
@@ -287,8 +295,6 @@ def _plan(
     known."""
     import jax.numpy as jnp
 
-    from jaxbandit import planning
-
     _, best = planning.optimal(mdp)
     if learned.shape != best.shape:
         return np.asarray(best, np.float64), None, visitation
@@ -298,3 +304,193 @@ def _plan(
     if visitation is None and known.all():
         visitation = np.asarray(planning.visitation(mdp, jnp.asarray(actions)))
     return np.asarray(best, np.float64), lost > SMALLEST_LOSS, visitation
+
+
+def plot_instance(
+    mdp: MDP,
+    *,
+    title: str | None = None,
+    size: tuple[float, float] | None = None,
+    ax: Sequence[Axes] | None = None,
+) -> Drawn:
+    """The optimal action and the optimal value of every state; grey where it never comes.
+
+    Args:
+        mdp: a single MDP; its labels, if it has some, name the actions.
+        title: a heading, default the sizes.
+        size: width and height of a new figure in inches; by default what the cells need.
+        ax: two Axes instead of a new figure.
+
+    Returns:
+        `Drawn` with ``data``: "action", "value" and "reached", each [levels 1..k, stages 1..H].
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=4, capacity=2, num_values=3)
+        >>> jb.plot_instance(mdp).data["value"].shape
+        (2, 4)
+    """
+    single(mdp)
+    values, policy = planning.optimal_values(mdp)
+    action, value = upright(policy), upright(values[:-1])
+    reached = upright(planning.visitation(mdp, policy)) > SMALLEST_VISIT
+    levels, stages = action.shape
+    axes = state_axes(ax, 2, None, stages, levels, size)
+    words = labels_of(mdp)
+    top = max(1.0, mdp.num_actions - 1.0)
+    hidden = np.where(reached, action, np.nan)
+    draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, action_words(words, action))
+    low, high = min(float(value.min()), 0.0), max(float(value.max()), 1e-9)
+    draw_cells(axes[1], np.where(reached, value, np.nan), low, high, "{:.2f}", ~reached)
+    shared = f": {' '.join(words.action(0, 0).split(' ')[:-1])} ..." if words.actions else ""
+    for a, name in zip(axes, (f"optimal action{shared}", "optimal value"), strict=True):
+        a.set_title(literal(name), loc="left", fontsize=TICK_SIZE, pad=3)
+    # no colour bar: each panel has its own scale, and its numbers in the cells
+    head = literal(repr(mdp)) if title is None else title
+    finish(axes, None, "", head, ax is None, level=words.level)
+    found = {"action": action, "value": value, "reached": reached}
+    grey = "" if reached.all() else "; grey: never reached by the optimal policy"
+    return Drawn(figure_of(axes[0]), axes, found, f"optimal action and value{grey}")
+
+
+def crop(values: np.ndarray) -> np.ndarray:
+    """Without the stages and levels that are nan throughout: padding of smaller instances."""
+    values = np.asarray(values, np.float64)
+    known = np.isfinite(values)
+    stages, levels = (np.flatnonzero(known.any(axis=axis)) for axis in (1, 0))
+    return values[: stages[-1] + 1, : levels[-1] + 1] if stages.size else values
+
+
+def upright(values: Array) -> np.ndarray:
+    """[H, k+1] -> [levels 1..k, stages]."""
+    return np.asarray(values, np.float64)[:, 1:].T
+
+
+def state_axes(
+    ax: Any,
+    number: int,
+    columns: int | None,
+    stages: int,
+    levels: int,
+    size: tuple[float, float] | None = None,
+) -> list[Axes]:
+    """The given axes, or those of a new figure with room for cells of stages x levels."""
+    if ax is not None:
+        given = list(ax) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+        if len(given) != number:
+            raise ValueError(f"ax: {len(given)} axes; accepted: {number}, one per panel")
+        return given
+    columns = (1 if stages > MOST_STAGES else 2) if columns is None else columns
+    if columns < 1:
+        raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
+    across = min(columns, number)
+    rows = -(-number // across)
+    cell = float(np.clip((6.2 if across == 1 else 3.4) / stages, 0.16, 0.45))
+    needed = (
+        across * (max(cell * stages, 1.75) + 0.35) + 0.9,
+        rows * (max(min(cell, 0.3), 0.2) * levels + 0.42) + 0.65,
+    )
+    size = (max(needed[0], 3.3), max(needed[1], 1.7)) if size is None else size
+    axes = new_figure(size, rows, across)[1]
+    for spare in axes[number:]:
+        spare.remove()
+    return axes[:number]
+
+
+def draw_cells(
+    ax: Axes,
+    values: np.ndarray,
+    low: float,
+    high: float,
+    form: str,
+    grey: np.ndarray | None = None,
+    words: np.ndarray | None = None,
+) -> AxesImage:
+    """Coloured cells with their numbers, or ``words``; nan cells are blank, ``grey`` ones grey."""
+    levels, stages = values.shape
+    frame = (0.5, stages + 0.5, 0.5, levels + 0.5)
+    image = ax.imshow(
+        values, cmap="viridis", vmin=low, vmax=high, origin="lower", aspect="auto", extent=frame
+    )
+    if grey is not None and grey.any():
+        ax.imshow(
+            np.where(grey, 0.5, np.nan),
+            cmap="Greys",
+            vmin=0,
+            vmax=1.6,
+            origin="lower",
+            aspect="auto",
+            extent=frame,
+        )
+    wide = 72 * figure_of(ax).get_figwidth() * ax.get_position().width / stages
+    for level, stage in zip(*np.nonzero(np.isfinite(values)), strict=True):
+        value = values[level, stage]
+        dark = (value - low) / (high - low) < 0.55
+        shown = form.format(value + 0.0) if words is None else literal(words[level, stage])
+        ax.text(
+            stage + 1, level + 1, shown, ha="center", va="center", color="white" if dark else "black",
+            # a digit is about 0.6 of its size wide
+            fontsize=float(np.clip(1.4 * wide / max(1, len(shown)), SMALLEST_TEXT, TEXT_SIZE)),
+        )  # fmt: skip
+    step = max(1, round(stages / 8))
+    ax.set_xticks(range(1, stages + 1, step))
+    ax.set_yticks(range(1, levels + 1, max(1, levels // 6)))
+    ax.tick_params(labelsize=TICK_SIZE, length=2, width=0.5, color=GREY)
+    ax.spines[:].set_linewidth(0.5)
+    return image
+
+
+def frame_cells(ax: Axes, different: np.ndarray) -> None:
+    """A frame around each True cell."""
+    from matplotlib.patches import Rectangle
+
+    for level, stage in zip(*np.nonzero(different), strict=True):
+        ax.add_patch(
+            Rectangle(
+                (stage + 0.56, level + 0.56),
+                0.88,
+                0.88,
+                fill=False,
+                edgecolor=DIFFERENT,
+                linewidth=1.2,
+            )
+        )
+
+
+def finish(
+    axes: list[Axes],
+    image: AxesImage | None,
+    meaning: str,
+    title: str | None,
+    own: bool,
+    names: Sequence[str] = (),
+    level: str = "level",
+) -> None:
+    """Axis names, one colour bar for all panels (whole numbers, or ``names`` of 0, 1, ...), and the
+    heading of an own figure."""
+    for j, a in enumerate(axes):
+        place = a.get_subplotspec() if own else None
+        across = place.get_gridspec().ncols if place is not None else 1
+        if place is None or j + across >= len(axes):  # no panel below
+            a.set_xlabel("stage", fontsize=TICK_SIZE, labelpad=1)
+        else:
+            a.tick_params(labelbottom=False)
+        if place is None or j % across == 0:
+            a.set_ylabel(literal(level), fontsize=TICK_SIZE, labelpad=1)
+        else:
+            a.tick_params(labelleft=False)
+    from matplotlib.ticker import MaxNLocator
+
+    figure = axes[0].figure
+    if own and image is not None:
+        bar = figure.colorbar(image, ax=axes, pad=0.015, fraction=0.04, aspect=18)
+        bar.set_label(meaning, fontsize=NOTE_SIZE)
+        bar.ax.tick_params(labelsize=NOTE_SIZE, length=2, width=0.5)
+        bar.outline.set_linewidth(0.5)
+        if names:
+            bar.set_ticks(range(len(names)), labels=list(map(literal, names)))
+        else:
+            bar.locator = MaxNLocator(nbins=5, integer=True)
+            bar.update_ticks()
+    if own and title is not None:
+        figure.suptitle(readable("title", title), fontsize=TITLE_SIZE, x=0.01, ha="left")

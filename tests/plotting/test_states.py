@@ -7,7 +7,7 @@ import pytest
 from synthetic_sweep import clipped_texts, synthetic_sweep, texts
 
 from jaxbandit import planning
-from jaxbandit.plotting.heatmaps import plot_active_sets, plot_policy
+from jaxbandit.plotting.states import plot_active_sets, plot_policy
 
 
 def test_active_sets_are_means_over_the_seeds_that_finished(ds):
@@ -39,6 +39,10 @@ def test_active_sets_into_given_axes(ds):
 
 def test_large_sets_fit():
     sweep = synthetic_sweep(horizon=20, width=4)
+    wide = plot_policy(sweep, learner="ExpRef")
+    smallest = min(text.get_fontsize() for ax in wide.axes for text in ax.texts)
+    assert smallest >= 7  # points, in a figure of the width of a notebook
+    assert wide.figure.get_figwidth() < 8.5
     for columns in (1, 2):
         assert clipped_texts(plot_active_sets(sweep, "OrderedExpRef", columns=columns).figure) == []
 
@@ -62,7 +66,8 @@ def test_unreached_states_are_grey_and_never_count_as_different(mdp):
     np.testing.assert_array_equal(drawn.data["reached"], [[False, True], [True, False]])
     np.testing.assert_array_equal(drawn.data["different"], [[False, True], [False, False]])
     assert len(drawn.axes[0].images) == 2
-    assert "grey: never reached" in texts(drawn.figure)
+    assert drawn.caption == "framed: 1 of 2 states lose something; grey: never reached"
+    assert "lose something" in texts(drawn.figure)
     given = plot_policy(learned, planning.optimal(mdp)[1], visitation=np.ones((2, 3)))
     assert given.data["reached"].all()
     assert given.data["different"].sum() == 2  # both levels of stage 2

@@ -68,6 +68,11 @@ def from_lanes(x: Array, shape: tuple[int, ...]) -> Array:
     return wide.transpose(rest + 3, rest + 2, rest + 1, rest, *range(rest))
 
 
+def by_action(x: Array, num_actions: int) -> Array:
+    """[..., A k, HW] as [..., A, k, HW]."""
+    return x.reshape(*x.shape[:-2], num_actions, -1, x.shape[-1])
+
+
 def kernel_of(bernstein: bool, monotone: bool) -> Kernel:
     """The kernel of a variant."""
 
@@ -83,9 +88,7 @@ def kernel_of(bernstein: bool, monotone: bool) -> Kernel:
             seen=jnp.concatenate([to_lanes(model.visits)[None], to_lanes(model.moves), *rewards]),
             model=jnp.concatenate(fields),
             values=jnp.concatenate([values, jnp.zeros_like(values[:, :lanes])], axis=1),
-            ceiling=to_lanes(state.q).reshape(state.q.shape[3], state.q.shape[2], -1)
-            if monotone
-            else None,
+            ceiling=None if state.q is None else by_action(to_lanes(state.q), state.q.shape[3]),
             policy=to_lanes(state.policy[..., None]),
             scale=jnp.tile(constants.scale, horizon),
             log_term=jnp.tile(constants.log_term, horizon),

@@ -97,7 +97,7 @@ def check_contract(learner: Learner) -> Learner:
         functions = {name: getattr(learner, name) for name in ("init", "act", "update")}
         forms = {name: _block_form(function) for name, function in functions.items()}
         if any(form is not None for form in forms.values()):
-            others = [name for name, form in forms.items() if form is not learner.blocks]
+            others = [name for name, form in forms.items() if form != learner.blocks]
             if others:
                 what = f"of other functions than its {' and '.join(others)}"
                 refuse("blocks", what, "None, or the block form of the new functions")

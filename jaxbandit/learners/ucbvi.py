@@ -235,7 +235,7 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
             q=q if monotone else None,
             values=jnp.max(q, axis=-1),
             policy=greedy(q),
-            plans=state.plans + 1 if doubling else None,
+            plans=None if state.plans is None else state.plans + 1,
         )
 
     return init, update

@@ -100,8 +100,10 @@ def _counted(learner: Learner, traces: list[None]) -> Learner:
         return noted
 
     blocks = learner.blocks
-    return learner._replace(
-        of=None,  # update and absorb still belong together
+    init, act = learner.init, learner.act
+    return learner._replace(  # all of them: a block form speaks for those of `from_blocks` only
+        init=lambda *args: init(*args),
+        act=lambda *args: act(*args),
         update=noting(learner.update),
         blocks=None if blocks is None else blocks._replace(absorb=noting(blocks.absorb)),
     )

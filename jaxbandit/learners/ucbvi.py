@@ -14,9 +14,10 @@ stage H. With T episodes, delta = 1/T and L = ln(5 k A H T / delta), the bonus i
 where c is ``bonus_scale`` and N'_{i+1}(s) the number of visits to level s of stage i+1. The Bernstein bonus is that of
 the paper's Algorithm 4 with values in [0, 1] instead of [0, H]; rewards are unknown here, so their deviation is added,
 and r (1 - r) bounds the variance of a reward in [0, 1]. The last sum runs over states of unknown value only: stages
-before H, levels from 1. ``monotone`` takes the min with the Q of the episode before, as Algorithm 2 does.
-``stationary`` pools the counts of all stages, as in the paper, where r and p are the same at every stage. Ties go to the
-first action: among actions that were never tried or whose Q is clipped at 1, numbering decides.
+before H, levels from 1. ``stationary`` pools the counts of all stages, as in the paper, where r and p are the same at
+every stage. Deviation from the reference: its Algorithm 2 also takes the min with the Q of the episode before, which is
+``monotone=True`` here; the default leaves it out. The policy is greedy in the clipped Q, and ties go to the first
+action: among actions that were never tried, or whose Q is clipped at 1, numbering decides.
 
 `ucbvi_doubling` plans only after episodes in which some N has reached a power of two, the rule of UCRL2 (Jaksch,
 Ortner and Auer 2010) with one state's count in place of an epoch's: the policy changes at most H k A log2(2 T) times.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NoReturn
 
@@ -22,6 +23,7 @@ from jaxbandit.engines.runner import (
     to_32_bits,
 )
 from jaxbandit.errors import LearnerError
+from jaxbandit.kernels import find_kernel
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.programs import PROGRAMS
 
@@ -182,10 +184,9 @@ class EpisodeRunner(Runner):
         self, tile: TileArrays, state: Any, done: int, count: int
     ) -> tuple[tuple[Any, Callable, tuple], tuple[int, ...]]:
         """Name, function and arguments of the program that plays episodes, and which of them it may overwrite."""
-        rules = self.rules
-        forms = (rules.lanes_last, rules.renewed, rules.straight, rules.staged)
-        name = ("episodes", self.key("act", "update", "feedback"), forms, self.all_sizes)
-        function = partial(loop.run_chunk, rules, self.all_sizes)
+        fast = find_kernel(self.rules, self.sizes, self.platform.name) is not None
+        name = ("episodes", self.key("act", "update", "feedback"), fast, self.all_sizes)
+        function = partial(loop.run_chunk, self.rules, self.all_sizes)
         args = (self.lanes(tile), state, jnp.uint32(done), jnp.int32(count))
         return (name, function, args), (1,) if self.platform.donates else ()
 

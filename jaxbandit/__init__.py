@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jaxbandit import types as types
     from jaxbandit import xla as xla
     from jaxbandit.errors import CheckpointError, SweepInterrupted
+    from jaxbandit.experiments.ladder_own import ladder
     from jaxbandit.explaining.describing import describe
     from jaxbandit.inspecting import difficulty as difficulty
     from jaxbandit.inspecting import hardness, run, trace
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from jaxbandit.sweeps import Plan, family, grid, merge, plan, points, sweep
 
 _HOME = {
+    "experiments.ladder_own": ["ladder"],
     "errors": ["CheckpointError", "SweepInterrupted"],
     "explaining.describing": ["describe"],
     "inspecting": ["difficulty", "hardness", "run", "trace"],
@@ -184,6 +186,7 @@ __all__ = [
     "instance_of",
     "label",
     "labels_of",
+    "ladder",
     "load",
     "make_instance",
     "make_learner",

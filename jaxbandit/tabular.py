@@ -161,7 +161,7 @@ def write_table(
     """
     if not isinstance(format, str) or format not in FORMATS:
         raise ValueError(f"format: {format!r}; accepted: {', '.join(FORMATS)}")
-    return Table(head, rows, right, rule, note).to(format)
+    return Table(head=head, rows=rows, right=right, rule=rule, note=note).to(format)
 
 
 def records(argument: str, rows: Any, kind: type, accepted: str) -> list[Any]:

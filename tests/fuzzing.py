@@ -102,6 +102,13 @@ INSTANCES = {
         "key": KEYS,
         "num_downs": st.sampled_from([None, 1, 2]),
     },
+    "bandit": {"means": st.sampled_from([[0.1, 0.9], [0.5], [1, 0, 0.5]])},
+    "bandit-random": {
+        "key": KEYS,
+        "num_arms": sizes(),
+        "low": st.sampled_from([0.0, 0.5]),
+        "high": st.sampled_from([0.5, 1.0]),
+    },
     "random-general": RANDOM,
     "random-ordered": RANDOM,
 }

@@ -41,7 +41,6 @@ def _episode_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowe
     bits = jax.ShapeDtypeStruct((), jnp.uint32)
     with x64(False):
         try:
-            fixed, first = constants, state
             state, constants = jax.tree.map(_in_32_bits, (state, constants))
             key = jax.eval_shape(lambda: jax.random.key(0))
             act = _lower(runner, "act", rules.act, state, key, constants)
@@ -50,7 +49,7 @@ def _episode_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowe
             update = _lower(runner, "update", rules.update, state, act.out, seen, constants)
             metrics = _metrics(runner, state, act.out, constants, np.float32)
         except Exception:  # as the contract says it, where that is broken
-            check_steps(rules, runner.sizes, fixed, first)
+            check_steps(rules, runner.sizes, constants, state)
             raise
     with x64():
         found = {"act": act, "update": update, "feedback": feedback}

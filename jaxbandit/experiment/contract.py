@@ -61,6 +61,9 @@ class Options:
     learners: Path | None = None
     """A Python file with learners of your own (`jaxbandit new learner NAME`), which join those of
     the experiment."""
+    instance: str | None = None
+    """An instance for experiments that take one (ladder): a name with parameters ("riverswim horizon=10"), an .npz file
+    with arrays P, R and horizon, or a Python file (`jaxbandit new instance NAME`)."""
     full: bool = False
     """The paper's size instead of one that takes about a minute."""
     seed: int = 0
@@ -173,6 +176,8 @@ class Experiment:
     """Other experiments whose results are read: their datasets come as "name/label"."""
     open_to_learners: bool = True
     """Whether ``--learners FILE`` may add learners to all its sweeps."""
+    open_to_instance: bool = False
+    """Whether ``--instance`` may name the instance."""
     outputs: Mapping[str, str] = field(default_factory=dict)
     """What is written, file name -> what it shows; for ``jaxbandit run NAME --help``."""
     takes: str = ""

@@ -13,9 +13,10 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from jaxbandit.checks import choice, did_you_mean
+from jaxbandit.checks import choice
 from jaxbandit.explaining.descriptions import WIDTH, Description, Entry, Parameter
 from jaxbandit.explaining.docstrings import entries, example, paragraphs
+from jaxbandit.registry import near_names
 
 KINDS = ("learner", "instance", "experiment", "feedback", "preset")
 
@@ -54,7 +55,7 @@ def describe(name: str, kind: str | None = None) -> Description:
     found = [_DESCRIBE[each](name) for each in searched if name in known[each]]
     if not found:
         every = list(dict.fromkeys(one for listed in known.values() for one in listed))
-        hint = did_you_mean(name, every)
+        hint = near_names(name, every)
         raise ValueError(f"name: {name!r}; {hint}accepted: {', '.join(every)}")
     return Description(tuple(found))
 

@@ -17,6 +17,8 @@ SMALL: dict[str, Any] = {
     "budget": 3,
     "num_downs": 2,
     "gap": 0.25,
+    "num_arms": 5,
+    "means": [0.2, 0.5, 0.8],
     "values": [[1, 3, 8], [2, 4, 6], [0, 5, 9], [1, 2, 7]],
     "rewards": [[3, 1], [2, 4], [5, 1], [2, 2]],
     "costs": [[1, 0], [1, 2], [2, 1], [1, 1]],
@@ -42,14 +44,19 @@ def small_instance(
     wanted = inspect.signature(INSTANCES.constructors[name]).parameters
     drawn = "key" in wanted and not {"theta", "down_stages", "down_actions"} & set(given)
     needed = [key for key, p in wanted.items() if p.default is p.empty]
+    if "horizon" in wanted and isinstance(wanted["horizon"].default, int):
+        needed.append("horizon")  # a default may be long
     if name.startswith("hard-"):
         needed += ["gap"] + (["horizon", "num_downs"] if drawn else [])
+    if name == "bandit" and "probabilities" not in given:
+        needed += ["means"]
     chosen = {key: SMALL[key] for key in needed if key in SMALL and key in wanted}
     used = {**chosen, **given}
     if "probabilities" in needed and "probabilities" not in used:
         rows = used["values" if "values" in wanted else "rewards"]
         used["probabilities"] = [[1 / len(row)] * len(row) for row in rows]
-    told = {key: _shortened(value) for key, value in used.items()}
+    shown = used or {key: p.default for key, p in wanted.items()}
+    told = {key: _shortened(value) for key, value in shown.items()}
     if drawn:
         used["key"], told["key"] = jax.random.key(seed), f"jax.random.key({seed})"
     return make_instance(name, **used), told

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxbandit.mdp import MDP, single, transition_kernel, validate
 from jaxbandit.planning import gaps, optimal, visitation
+from jaxbandit.theory import lai_robbins
 from jaxbandit.xla.compat import x64
 
 TIE = 1e-6
@@ -46,6 +47,10 @@ class Hardness(NamedTuple):
     """Deterministic policies on these states, A ** num_states: a whole number without limit."""
     num_optimal_policies: int
     """Those of them that play an optimal action at every state."""
+
+    lai_robbins: float = np.nan
+    """Of a K-armed bandit (H = k = 1): no learner that is good on all of them has a regret below this times ln T as T
+    grows (`jaxbandit.theory.lai_robbins`); nan for other MDPs."""
 
     def __str__(self) -> str:
         """One line per number."""
@@ -102,7 +107,22 @@ def hardness(mdp: MDP) -> Hardness:
         num_optimal_policies=int(
             np.prod([int(n) for n in (here <= TIE).sum(axis=1)], dtype=object)
         ),
+        lai_robbins=lai_robbins_of(mdp),
     )
+
+
+def lai_robbins_of(mdp: MDP) -> float:
+    """The Lai-Robbins constant of a K-armed bandit; nan for other MDPs.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> f"{lai_robbins_of(jb.make_instance('bandit', means=[0.9, 0.8])):.3f}"
+        '2.252'
+    """
+    if (mdp.horizon, mdp.width) != (1, 1):
+        return np.nan
+    prob, reward = (np.asarray(x, np.float64)[0, int(mdp.start)] for x in (mdp.prob, mdp.reward))
+    return lai_robbins(values=reward, probabilities=prob)
 
 
 @jax.jit

@@ -166,18 +166,3 @@ def test_functions_made_anew_for_every_parameter_value_are_noticed():
         match="one trace: the learner with other parameter values has other functions",
     ):
         check_learner(SOUND, other=other)
-
-
-def test_a_learner_that_sees_its_neighbours_is_noticed():
-    """Lanes-last code that sums over the lanes: each seed alone gives another result."""
-
-    def spread(state, policy, feedback, constants):
-        return state._replace(
-            value=state.value + jnp.zeros_like(feedback.total) + jnp.sum(feedback.total)
-        )
-
-    broken = SOUND._replace(update=spread, lanes_last=True)
-    with pytest.raises(
-        AssertionError, match=r"lanes = loop: parameters 0, seed 0 differ in \.value"
-    ):
-        check_learner(broken)

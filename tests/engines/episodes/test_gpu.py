@@ -20,8 +20,15 @@ from jaxbandit.xla.compat import x64
 VALUES = np.random.default_rng(0).random((4, 3)).cumsum(-1) / 3
 
 
+BANDITS = {
+    "ucb1", "kl-ucb", "thompson", "imed", "moss", "epsilon-greedy", "exp3", "explore-then-commit", "elimination", "kl-ucb-epochs",
+}  # fmt: skip
+
+
 def instance(name):
     """Two items may be taken, or one, for the learner that knows no more."""
+    if name in BANDITS:
+        return jb.make_instance("bandit", means=[0.2, 0.5, 0.7])
     capacity = 1 if name == "prophet-bandit" else 2
     chances = np.full((4, 3), 1 / 3)
     return jb.make_instance("prophet", values=VALUES, probabilities=chances, capacity=capacity)

@@ -158,7 +158,6 @@ def run(
         found = {name: values[0, 0] for name, values in runner.result(carry).items()}
     policies = found[POLICY]
     (tile,) = carry["tiles"]
-    axis = getattr(runner, "axis", 0)
     return Run(
         learner=learner.name,
         episode=points,
@@ -166,7 +165,7 @@ def run(
         reward=points * optimal_value(mdp) - found["regret"],
         policies=policies.astype(np.int32 if policies.ndim == 3 else np.float32),
         gap=found[GAP],
-        state=jax.tree.map(lambda x: np.take(np.asarray(x), 0, axis), tile["state"]),
+        state=jax.tree.map(lambda x: np.asarray(x)[0], tile["state"]),
     )
 
 

@@ -333,14 +333,13 @@ def _check_engine(
     title = "policies" if engine == "episodes" else f"policies ({engine})"
     notes.holds(title, f"actions or probabilities of {long} episodes", "valid")
 
-    last = engine == "episodes" and getattr(learner, "lanes_last", False)
     chunk = 2 if engine == "blocks" else max(num_episodes // 3, 1)
     for g, s in np.ndindex(2, num_seeds):
         one = (pair[g : g + 1], keys[g : g + 1, s : s + 1], [mdp], num_episodes)
-        where = _differing_lane(last, (whole, g, s), (run(*one, chunk_size=chunk), 0, 0))
+        where = _differing_lane((whole, g, s), (run(*one, chunk_size=chunk), 0, 0))
         if where is None:
             continue
-        alone = _differing_lane(last, (whole, g, s), (run(*one), 0, 0))
+        alone = _differing_lane((whole, g, s), (run(*one), 0, 0))
         what = "lanes = loop" if alone is not None else f"chunked = whole (chunks of {chunk})"
         message = f"{what}: parameters {g}, seed {s} differ in {where} on engine {engine!r}"
         notes.require(False, message)
@@ -351,7 +350,7 @@ def _check_engine(
     copies = jnp.broadcast_to(keys[0, 0], (1, COPIES))
     same = run(pair[:1], copies, [mdp], num_episodes)
     for place in range(COPIES):
-        where = _differing_lane(last, (whole, 0, 0), (same, 0, place))
+        where = _differing_lane((whole, 0, 0), (same, 0, place))
         message = f"one run in all places of a tile: place {place} differs in {where}"
         notes.require(where is None, f"{message} on engine {engine!r}")
     notes.holds(f"all places ({engine})", f"{COPIES} copies of a run side by side", "bit for bit")
@@ -365,15 +364,10 @@ def _reweighted(mdp: MDP) -> MDP:
     )
 
 
-def _differing_lane(last: bool, one: tuple[Any, int, int], two: tuple[Any, int, int]) -> str | None:
-    """Where two lanes, each (run, g, s), differ in results or states; None if nowhere. ``last``: states have lanes last."""
-
-    def of(run: Any, g: int, s: int) -> tuple[Any, Any]:
-        state = jax.tree.map(lambda x: x[..., g, s] if last else x[g, s], run[1])
-        return {name: x[g, s] for name, x in run[0].items()}, state
-
-    (results, state), (others, other) = of(*one), of(*two)
-    return differing(results, others) or differing(state, other)
+def _differing_lane(one: tuple[Any, int, int], two: tuple[Any, int, int]) -> str | None:
+    """Where two lanes, each (run, g, s), differ in results or states; None if nowhere."""
+    lanes = [jax.tree.map(lambda x, g=g, s=s: x[g, s], run) for run, g, s in (one, two)]
+    return differing(lanes[0][0], lanes[1][0]) or differing(lanes[0][1], lanes[1][1])
 
 
 def _require_close(notes: Notes, name: str, jitted: Any, eager: Any) -> None:

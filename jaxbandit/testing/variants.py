@@ -51,7 +51,7 @@ class LearnerTests(chex.TestCase):
     def test_act_and_update_agree(self) -> None:
         """The policies and states of a run are those of the functions called as they are, to 1e-5."""
         learner = self._learner()
-        plain = learner.rules
+        plain = learner
         same = self._run(plain.act, plain.update)
         found = self._run(self.variant(plain.act), self.variant(plain.update))
         for t, (one, other) in enumerate(zip(same, found, strict=True)):
@@ -61,7 +61,7 @@ class LearnerTests(chex.TestCase):
 
     def test_one_trace_serves_the_run(self) -> None:
         """act and update are traced once, whatever the episode (`chex.assert_max_traces`)."""
-        plain = self._learner().rules
+        plain = self._learner()
         self._run(traced_once(plain.act, "act"), traced_once(plain.update, "update"))
 
     def _learner(self) -> Learner:

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from jaxbandit.errors import CheckpointError, SweepInterrupted
     from jaxbandit.experiments.ladder_own import ladder
     from jaxbandit.explaining.describing import describe
-    from jaxbandit.inspecting import difficulty as difficulty
-    from jaxbandit.inspecting import hardness, run, trace
+    from jaxbandit.inspect.episode import trace
+    from jaxbandit.inspect.hardness import hardness
+    from jaxbandit.inspect.run import lane_key, run
     from jaxbandit.instances import INSTANCES, make_instance, register_instance
     from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
     from jaxbandit.learners import LEARNERS, from_blocks, make_learner, one_bit, register_learner
@@ -88,7 +89,7 @@ _HOME = {
     "experiments.ladder_own": ["ladder"],
     "errors": ["CheckpointError", "SweepInterrupted"],
     "explaining.describing": ["describe"],
-    "inspecting": ["difficulty", "hardness", "run", "trace"],
+    "inspect": ["hardness", "lane_key", "run", "trace"],
     "instances": ["INSTANCES", "make_instance", "register_instance"],
     "learner": ["BlockForm", "Blocks", "Learner", "Problem"],
     "learners": ["LEARNERS", "from_blocks", "make_learner", "one_bit", "register_learner"],
@@ -138,7 +139,7 @@ _ROOMS = [
     "errors",
     "experiment",
     "feedback",
-    "inspecting",
+    "inspect",
     "instances",
     "learner",
     "learners",
@@ -187,6 +188,7 @@ __all__ = [
     "label",
     "labels_of",
     "ladder",
+    "lane_key",
     "load",
     "make_instance",
     "make_learner",

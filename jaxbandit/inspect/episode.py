@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxbandit.mdp import MDP, plain, single
 from jaxbandit.mdp.labels import labels_of, short
-from jaxbandit.planning import action_probabilities, evaluate
+from jaxbandit.planning import evaluate, sample_episode
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import drawing
 from jaxbandit.xla.threefry import single_key
@@ -80,22 +80,13 @@ def trace(mdp: MDP, policy: Array, key: Any) -> Episode:
     """
     single_key(key)
     expected = float(evaluate(plain(single(mdp)), policy))  # checks the policy, too
-    choice = np.asarray(action_probabilities(policy, mdp.num_actions), np.float64)
-    prob, reward, nexts = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
     with drawing():
-        draws = np.asarray(jax.random.uniform(key, (mdp.horizon, 2)), np.float64)
-    level = int(mdp.start)
-    steps = []
-    for i, (first, second) in enumerate(draws):
-        action = draw(choice[i, level], first)
-        outcome = draw(prob[i, level, action].astype(np.float64), second)
-        place = (i, level, action, outcome)
-        steps.append((level, action, outcome, float(reward[place]), int(nexts[place])))
-        level = steps[-1][-1]
-    levels, actions, outcomes, rewards, following = map(np.array, zip(*steps, strict=True))
+        draws = np.asarray(jax.random.uniform(key, (mdp.horizon, 2)))
+    levels, actions, outcomes, rewards, following = sample_episode(mdp, policy, draws)
+    steps = list(zip(levels, actions, outcomes, rewards, following, strict=True))
     head, rows = _table(mdp, steps)
     words = labels_of(mdp)
-    total = sum(step[3] for step in steps)
+    total = float(rewards.sum())
     worth = f" (worth {words.with_unit(words.total(total))})" if words.in_units else ""
     mean = short(expected)
     mean += f" ({words.with_unit(words.total(expected))})" if words.in_units else ""
@@ -110,19 +101,6 @@ def trace(mdp: MDP, policy: Array, key: Any) -> Episode:
         rows=rows,
         note=note,
     )
-
-
-def draw(probabilities: np.ndarray, uniform: float) -> int:
-    """The index that a uniform number in [0, 1) falls on; never one of probability 0.
-
-    Example:
-        >>> import numpy as np
-        >>> [draw(np.array([0.5, 0.0, 0.5]), u) for u in (0.0, 0.5, 0.99)]
-        [0, 2, 2]
-    """
-    passed = np.cumsum(probabilities)
-    last = int(np.flatnonzero(probabilities > 0)[-1])
-    return min(int(np.searchsorted(passed, uniform * passed[-1], side="right")), last)
 
 
 def _table(mdp: MDP, steps: list[Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:

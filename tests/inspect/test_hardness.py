@@ -7,7 +7,7 @@ import pytest
 from families import PARAMETERS, tiny
 
 import jaxbandit as jb
-from jaxbandit.inspecting.difficulty import largest_visitation
+from jaxbandit.inspect.hardness import largest_visitation
 
 SMALL = [name for name in PARAMETERS if tiny(name).prob.shape[0] * tiny(name).width <= 6]
 

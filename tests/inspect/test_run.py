@@ -1,4 +1,4 @@
-"""A single run: exact where the answer is known, and the sweep's numbers in law."""
+"""A single run: a sweep of one lane, and exact where the answer is known."""
 
 import jax
 import numpy as np
@@ -55,28 +55,24 @@ def test_constants_are_made_of_whole_numbers_and_handed_to_init():
         constants=constants,
     )
     run = jb.run(learner, MDP, 20, jax.random.key(0), FEW)
-    assert told == [20]
+    assert set(told) == {20}
     assert isinstance(told[0], int)
     assert (run.policies == 2).all()
 
 
-@pytest.mark.parametrize("name", ["ucbvi", "ordered-expref"])
-def test_the_same_in_law_as_a_sweep(name):
-    """Mean final regrets of 24 runs and 24 seeds: z < 4.5, wrong in about 1 of 100,000 (normal)."""
-    learner = jb.make_learner(name, preset="practical")
-    T, n = 600, 24
-    finals = [
-        jb.run(learner, MDP, T, jax.random.key(100 + j), jb.record.linear(1)).regret[-1]
-        for j in range(n)
-    ]
-    ds = jb.sweep(
-        {"it": learner}, {"I1": MDP}, T, num_seeds=n, seed=5, engine="episodes",
-        record=jb.record.linear(1), progress=False,
-    )  # fmt: skip
-    swept = ds["regret"].values.ravel()
-    error = np.sqrt(np.var(finals, ddof=1) / n + np.var(swept, ddof=1) / n)
-    # 600 float32 regrets of values below 1, each right to 2^-24, add up to less than 1e-4.
-    assert abs(np.mean(finals) - np.mean(swept)) < 4.5 * error + 1e-3 * np.mean(swept) + 1e-4
+@pytest.mark.parametrize("name", ["ucbvi", "ordered-expref", "psrl"])
+def test_a_run_is_a_lane_of_a_sweep_bit_for_bit(name):
+    learner = jb.make_learner(name, preset="practical") if name != "psrl" else jb.make_learner(name)
+    record = jb.record.linear(7)
+    how = {"num_seeds": 3, "seed": 5, "engine": "episodes", "record": record, "progress": False}
+    ds = jb.sweep(learner, {"other": MDP, "I1": MDP}, 300, **how)
+    for number in (0, 2):
+        run = jb.run(learner, MDP, 300, jb.lane_key(5, "I1", number), record)
+        lane = ds.sel(instance="I1", seed=number).isel(learner=0)
+        assert run.regret.tobytes() == lane["regret"].values.squeeze().tobytes()
+        np.testing.assert_array_equal(run.episode, ds["episode"])
+        if run.policies.ndim == 3:
+            np.testing.assert_array_equal(run.policies[-1], lane["final_policy"].values.squeeze())
 
 
 def test_one_dataset_that_plots_take():
@@ -111,31 +107,29 @@ def test_mistakes():
     ],
 )
 def test_no_wrong_learner_gets_a_number(policy, saying):
-    """Wrong from the 31st episode on, inside a stretch."""
+    """Wrong from the 32nd episode on, inside a stretch."""
     good = np.zeros_like(policy) if policy.ndim == 2 else np.full_like(policy, 1 / 3)
     learner = jb.Learner(
         init=lambda problem, constants, key: np.int32(0),
-        act=lambda state, key, constants: jax.numpy.where(state >= 30, policy, good),
+        act=lambda state, key, constants: jax.numpy.where(state >= 31, policy, good),
         update=lambda state, policy, feedback, constants: state + 1,
         name="stranger",
     )
     assert jb.run(learner, MDP, 30, jax.random.key(0), FEW).regret[-1] >= 0
-    saying = f"learner 'stranger', episode 31, stage 1, level 1: {saying}"
+    saying = f"learner 'stranger', episode 32, stage 1, level 1: {saying}"
     with pytest.raises(LearnerError, match=saying):
         jb.run(learner, MDP, 100, jax.random.key(0), FEW)
 
 
-@pytest.mark.parametrize("lanes_last", [False, True])
-def test_one_bit_is_a_coin_of_the_total_reward(lanes_last):
+def test_one_bit_is_a_coin_of_the_total_reward():
     """The sum of 2,000 coins is within 5 standard errors of the sum of rewards: false alarms 6e-7 a case."""
     learner = jb.Learner(
         init=lambda problem, constants, key: np.zeros(2, np.float32),
-        act=lambda state, key, constants: jax.numpy.full((3, 3, *state.shape[1:]), 1, np.int32),
+        act=lambda state, key, constants: jax.numpy.full((3, 3), 1, np.int32),
         update=lambda state, policy, seen, constants: (
             state + jax.numpy.stack([seen.total, seen.total**2])
         ),
         feedback="one-bit",
-        lanes_last=lanes_last,
     )
     once = jb.run(learner, MDP, 2000, jax.random.key(0), FEW)
     coins, squares = np.asarray(once.state).ravel()
@@ -149,7 +143,7 @@ def test_what_a_sweep_refuses_is_refused():
         (learner._replace(requires=("ranks",)), "requires: 'ranks'; accepted: rank"),
         (
             learner._replace(params={**learner.params, "bonus_scale": np.nan}),
-            "'ucbvi': bonus_scale",
+            r"learners\['ucbvi'\].*bonus_scale",
         ),
         (learner._replace(init=lambda *_: "x"), "'ucbvi': init gives str; accepted: a tree"),
         (jb.make_learner("uniform")._replace(act=lambda *_: None), "act gives NoneType; accepted"),

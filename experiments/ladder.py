@@ -156,11 +156,11 @@ def joined(datasets: dict[str, Dataset], name: str) -> Dataset:
 
 
 def _own(datasets: dict[str, Dataset]) -> Ladder:
-    from jaxbandit.results.selecting import in_units
+    import jaxbandit as jb
 
     from .ladder_own import Ladder
 
-    return Ladder(in_units(datasets[OWN]))
+    return Ladder(jb.in_units(datasets[OWN]))
 
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 
 from .prophet import NUM_EPISODES, NUM_VALUES, panel, random_instances
 from .verdict import SAME_ORDER
@@ -169,7 +169,7 @@ def fraction(value: float) -> str:
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """A sentence on whether one choice makes all claims hold, and the best combinations."""
-    from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.experiment import markdown_table
 
     del options
     claims = decide(datasets)

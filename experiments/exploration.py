@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 from jaxbandit.tabular import write_table
 
 from .noiseless import exploration_policy, tables_of, visits_of

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit import theory
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -135,7 +135,7 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
 
 def joined(datasets: dict[str, Dataset], constants: str, added: bool = False) -> Dataset:
     """I1 and I2 with one kind of constants as one Dataset, with the user's learners if wanted."""
-    from jaxbandit.experiment.driver import join
+    from jaxbandit.experiment import join
 
     whole = join(*datasets.values())
     names = {labelled(name, constants): name for name in learners(constants)}
@@ -171,7 +171,7 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Final regrets, and the paper's claims about them."""
-    from jaxbandit.experiment.driver import final_table
+    from jaxbandit.experiment import final_table
 
     from .verdict import claims_about_regret
 
@@ -189,7 +189,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 def summary(datasets: dict[str, Dataset]) -> str:
     """All final regrets on one page: a row per panel, a column per learner, in thousands."""
     from jaxbandit import stats
-    from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.experiment import markdown_table
     from jaxbandit.stats.doubts import line_of
 
     columns: dict[str, dict[str, str]] = {}

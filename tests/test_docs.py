@@ -3,7 +3,7 @@ README shows.
 
 How the README's shell blocks are tested, command by command:
     jaxbandit run NAME ...   with --dry-run (a file of a user's own is the template in
-                             `jaxbandit.experiment.contract`, or what `jaxbandit new` writes)
+                             `jaxbandit.experiment`, or what `jaxbandit new` writes)
     jaxbandit plot|report X  on a tiny result in place of X
     jaxbandit bench ...      only its --help, which must know the options
     pip install ".[extra]"   only that the extras exist

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxbandit import stats
-from jaxbandit.experiment.report import markdown_table
+from jaxbandit.experiment import markdown_table
 from jaxbandit.studies.deciding import Judge
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from jaxbandit.learner.fitting import (
 from jaxbandit.mdp import MDP, single, transition_kernel, validate
 from jaxbandit.programs import follow
 from jaxbandit.record import Recording, linear
+from jaxbandit.status import spinner
 from jaxbandit.types import Array
-from jaxbandit.waiting import waiting
 from jaxbandit.xla.compat import drawing, x64
 from jaxbandit.xla.threefry import single_key
 
@@ -132,7 +132,7 @@ def run(
     single_key(key)
     points = record.points(total)
     words = f"running {learner.name} for {total:,} episodes"
-    with waiting(words, elsewhere=False) if progress else nullcontext(), drawing():
+    with spinner(words, elsewhere=False) if progress else nullcontext(), drawing():
         kept, state = _run(learner, mdp, points, key)
     regrets, rewards, policies, gaps = (np.asarray(column) for column in zip(*kept, strict=True))
     return Run(

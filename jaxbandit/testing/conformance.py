@@ -17,11 +17,11 @@ import numpy as np
 from jaxbandit.instances import make_instance
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
+from jaxbandit.status import spinner
 from jaxbandit.testing.functions import check_declarations, check_functions
 from jaxbandit.testing.lanes import run_lanes
 from jaxbandit.testing.on_engines import check_engine
 from jaxbandit.testing.summary import Notes, Summary
-from jaxbandit.waiting import waiting
 
 __all__ = ["check_learner", "run_lanes"]
 
@@ -80,7 +80,7 @@ def check_learner(
     other = _scaled(learner) if other is None else other
     notes = Notes(str(learner.name), verbose)
     available = ("episodes",) if learner.blocks is None else ("episodes", "blocks")
-    with waiting(f"checking learner {notes.learner!r}") if notes.verbose else nullcontext():
+    with spinner(f"checking learner {notes.learner!r}") if notes.verbose else nullcontext():
         check_declarations(notes, learner, other)
         check_functions(notes, learner, mdp, num_episodes, seed)
         for engine in available if engines is None else engines:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jaxbandit.experiment import catalogue, load_experiment
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 
 
 def test_every_experiment_of_the_catalogue_can_be_loaded():

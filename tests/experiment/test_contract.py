@@ -4,7 +4,7 @@ import pytest
 from users_experiment import MINE
 
 from jaxbandit.cli import main
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 
 pytestmark = pytest.mark.usefixtures("started")
 

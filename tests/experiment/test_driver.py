@@ -9,7 +9,7 @@ from made_up_results import POINTS, make_up
 from sweep_program import assert_same_bits
 
 import jaxbandit as jb
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 from jaxbandit.experiment.driver import check_folder, for_terminal, join, run
 from jaxbandit.sweeps.shards import merge
 

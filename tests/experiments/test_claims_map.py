@@ -7,7 +7,7 @@ from jaxbandit.experiments import claims_map
 from scipy import stats
 from synthetic_sweep import clipped_texts
 
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 from jaxbandit.sweeps.families import expand_instances
 from jaxbandit.sweeps.parameters import expand_learners
 

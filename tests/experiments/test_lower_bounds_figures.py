@@ -4,7 +4,7 @@ from jaxbandit.experiments import lower_bounds
 from jaxbandit.experiments.lower_bounds_figures import draw_ratios
 from made_up_results import make_up
 
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 
 
 def test_ratios_of_both_families_are_drawn():

@@ -5,7 +5,7 @@ from jaxbandit.experiments import price_of_horizon
 from jaxbandit.experiments.price_of_horizon_figures import draw_times
 from made_up_results import make_up
 
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 
 
 def test_every_panel_has_its_learners_and_times_rise_with_the_horizon():

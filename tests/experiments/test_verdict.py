@@ -8,7 +8,7 @@ from made_up_results import LEVELS, make_up_all
 
 import jaxbandit as jb
 from jaxbandit.experiment import load_experiment
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 from jaxbandit.experiment.driver import run
 
 

@@ -1,5 +1,4 @@
-"""The contract of an experiment: sweeps are data, figures and tables are functions of their
-results.
+"""Experiments: sweeps are data, figures and tables are functions of their results.
 
 A module with a value ``EXPERIMENT`` is an experiment; the first paragraph of its docstring is what
 ``jaxbandit list`` shows. A file of your own works the same (``jaxbandit run my_experiment.py``):
@@ -17,21 +16,44 @@ A module with a value ``EXPERIMENT`` is an experiment; the first paragraph of it
         return {"regret": jb.plot_regret(datasets["regret"])}
 
     EXPERIMENT = Experiment("my-experiment", __doc__, sweeps, figures)
+
+Experiments have names: every file of the folder `experiments/` with a value ``EXPERIMENT`` is one, and
+``price_of_horizon.py`` is called "price-of-horizon". Nothing here starts jax before one is loaded.
 """
 
 from __future__ import annotations
 
+import ast
+import importlib
+import importlib.util
+import sys
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from jaxbandit.checks import whole
+from jaxbandit.checks import did_you_mean, whole
+from jaxbandit.files import regular_files
+from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
     from jaxbandit.plotting.figures import Drawn
+
+__all__ = [
+    "Experiment",
+    "Options",
+    "catalogue",
+    "final_table",
+    "join",
+    "load_experiment",
+    "load_learners",
+    "markdown_table",
+    "read_folder",
+]
 
 Format = Literal["png", "svg", "pdf", "eps", "pgf"]
 LIMITS = {
@@ -185,3 +207,165 @@ class Experiment:
     def summary(self) -> str:
         """The first paragraph of the description."""
         return summary_of(self.description)
+
+
+PACKAGE = "jaxbandit.experiments"
+
+
+def catalogue() -> dict[str, str]:
+    """The names of all experiments with their one-line descriptions, read without importing them.
+
+    Example:
+        >>> catalogue()["prophet"]
+        "The paper's regret figure: prophet inequalities I1 and I2, three learners (Section 5)."
+    """
+    found = {}
+    for file in sorted(experiments_folder().glob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        if any(_assigns(node, "EXPERIMENT") for node in tree.body):
+            found[file.stem.replace("_", "-")] = summary_of(ast.get_docstring(tree))
+    return found
+
+
+def experiments_folder() -> Path:
+    """Where the experiments' files are."""
+    spec = importlib.util.find_spec(PACKAGE)
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _assigns(node: ast.stmt, name: str) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
+
+
+def load_experiment(name: str) -> Experiment:
+    """The experiment of that name, or of a user's own file (anything that ends in .py).
+
+    Example:
+        >>> load_experiment("prophets")
+        Traceback (most recent call last):
+        ...
+        ValueError: unknown experiment 'prophets'; did you mean 'prophet'? accepted: ...
+    """
+    if name.endswith(".py"):
+        module = _import_file(Path(name))
+    else:
+        known = list(catalogue())
+        if name not in known:
+            raise ValueError(
+                f"unknown experiment {name!r}; {did_you_mean(name, known)}accepted: {', '.join(known)}, or a file that ends in .py"
+            )
+        module = importlib.import_module(f"{PACKAGE}.{name.replace('-', '_')}")
+    experiment = getattr(module, "EXPERIMENT", None)
+    if not isinstance(experiment, Experiment):
+        raise ValueError(
+            f"{name}: EXPERIMENT is {type(experiment).__name__}; accepted: a module-level value "
+            "EXPERIMENT = Experiment(...), see jaxbandit.experiment"
+        )
+    return experiment
+
+
+def load_learners(path: str | Path) -> dict[str, Any]:
+    """The learners of a user's file: its value ``LEARNERS``, name -> learner.
+
+    Example:
+        >>> load_learners("nowhere.py")
+        Traceback (most recent call last):
+        ...
+        ValueError: nowhere.py: no such file; accepted: a Python file
+    """
+    from jaxbandit.learner import Learner
+
+    found = getattr(_import_file(Path(path)), "LEARNERS", None)
+    good = (
+        isinstance(found, Mapping) and found and all(isinstance(x, Learner) for x in found.values())
+    )
+    if not good:
+        raise ValueError(
+            f"learners: LEARNERS of {path} is {type(found).__name__}; accepted: a module-level value "
+            'LEARNERS = {"name": learner, ...}, see jaxbandit new learner NAME'
+        )
+    return dict(found)  # type: ignore[arg-type]
+
+
+def _import_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file; accepted: a Python file")
+    path = path.resolve()
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path}: not a Python file; accepted: a file that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    folder = str(path.parent.resolve())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # as `python FILE.py` does, so that it finds its neighbours
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise ValueError(f"{path}, line {error.lineno}: {error.msg}") from error
+    except Exception as error:
+        if isinstance(error, (ValueError, OSError)):  # the command line adds the line
+            raise
+        inside = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path]
+        line = f", line {inside[-1].lineno}" if inside else ""
+        raise ValueError(f"{path}{line}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def join(*datasets: Dataset) -> Dataset:
+    """Sweeps of the same learners over different instances as one; where there are fewer seeds,
+    nan.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> def part(name, seeds):
+        ...     regret = (("learner", "instance", "seed", "episode"), np.ones((1, 1, seeds, 2)))
+        ...     coords = {"learner": ["ExpRef"], "instance": [name], "seed": np.arange(seeds)}
+        ...     return xr.Dataset({"regret": regret}, coords)
+        >>> dict(join(part("I1", 4), part("I2", 2))["regret"].sizes)
+        {'learner': 1, 'instance': 2, 'seed': 4, 'episode': 2}
+    """
+    import xarray
+
+    whole = xarray.concat(
+        datasets, dim="instance", join="outer", data_vars="minimal", coords="minimal", compat="override",
+        combine_attrs="override",
+    )  # fmt: skip
+    words = [name for name, variable in whole.data_vars.items() if variable.dtype.kind == "O"]
+    return whole.assign({name: whole[name].fillna("") for name in words})  # names of padding
+
+
+def final_table(datasets: Mapping[str, Dataset]) -> str:
+    """The final regrets of all sweeps with their intervals, as text."""
+    from jaxbandit import stats
+
+    parts = []
+    for label, dataset in datasets.items():
+        episodes = int(dataset["episode"].values[-1])
+        head = f"{label}: regret after {episodes:,} episodes"
+        parts.append(f"{head}\n{stats.format_table(stats.final_table(dataset))}")
+    return "\n\n".join(parts)
+
+
+def read_folder(folder: Path) -> dict[str, Dataset]:
+    """All results of a folder, by label."""
+    from jaxbandit.results import load
+
+    return {file.stem: load(file) for file in regular_files(Path(folder), "*.nc")}
+
+
+def markdown_table(head: list[str], rows: list[list[str]]) -> str:
+    """A markdown table with aligned columns.
+
+    Example:
+        >>> print(markdown_table(["learner", "k = 2"], [["ExpRef", "133"]]))
+        | learner | k = 2 |
+        |---------|-------|
+        | ExpRef  | 133   |
+    """
+    return write_table(head, rows, "markdown")
+
+
+sys.modules[f"{__name__}.contract"] = sys.modules[__name__]  # as users' files may call it

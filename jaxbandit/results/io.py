@@ -1,4 +1,4 @@
-"""Results on disk: netCDF, compressed, written atomically, never overwritten unless told.
+"""Results on disk: netCDF, compressed, written atomically, never overwritten unless asked.
 
 The files open with anything that reads netCDF-4 / HDF5. All attributes of the Dataset (the
 configuration as JSON, versions, date) travel with it, and so do two checksums: of all bytes, behind
@@ -293,11 +293,11 @@ def _add_attributes(total: Any, attributes: Any) -> None:
         _add(total, ["attribute", name], np.asarray(attributes[name]))
 
 
-def _add(total: Any, words: list[str], array: np.ndarray) -> None:
+def _add(total: Any, names: list[str], array: np.ndarray) -> None:
     """Adds names and an array, each with its length, so that no two contents look the same."""
     numbers = array.dtype.kind in NUMBERS
     kind = array.dtype.newbyteorder("<").str if numbers else "text"
-    head = repr([words, kind, array.shape]).encode("utf-8", "surrogatepass")
+    head = repr([names, kind, array.shape]).encode("utf-8", "surrogatepass")
     if numbers:
         body = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"))).tobytes()
     else:

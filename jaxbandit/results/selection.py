@@ -200,13 +200,13 @@ def _with_names(mdp: MDP, chosen: Any) -> MDP:
     rows = names[: mdp.horizon, : mdp.num_actions].tolist()
     actions = tuple(map(tuple, rows)) if any(map(any, rows)) else ()
     unit, scale = str(chosen["reward_unit"].item()), float(chosen["reward_scale"])
-    words = Labels(unit, scale, actions, level=str(chosen["level_name"].item()))
+    labels = Labels(unit, scale, actions, level=str(chosen["level_name"].item()))
     if "reward_offset" in chosen:
         offsets = chosen["reward_offset"].values[: mdp.horizon]
-        words = words._replace(
+        labels = labels._replace(
             offsets=tuple(offsets.tolist()) if np.isfinite(offsets).all() else ()
         )
-    return mdp if words == Labels() else remember(mdp, words)
+    return mdp if labels == Labels() else remember(mdp, labels)
 
 
 def _one_instance(ds: Any, instance: str | None) -> str:

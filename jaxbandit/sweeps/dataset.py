@@ -363,17 +363,17 @@ def stack_padded(
     return padded
 
 
-def _names(words: list[Labels], sizes: tuple[int, ...]) -> dict[str, Any]:
+def _names(labels: list[Labels], sizes: tuple[int, ...]) -> dict[str, Any]:
     """Names and units; empty ones where an instance has none, so that all results join."""
-    names = np.full((len(words), sizes[0], sizes[2]), "", object)
-    for row, each in enumerate(words):
+    names = np.full((len(labels), sizes[0], sizes[2]), "", object)
+    for row, each in enumerate(labels):
         for i, actions in enumerate(each.actions):
             names[row, i, : len(actions)] = actions
-    offsets = stack_padded([each.offsets for each in words], sizes[:1], dtype=np.float64)
+    offsets = stack_padded([each.offsets for each in labels], sizes[:1], dtype=np.float64)
     return {
         "action_name": (("instance", "stage", "action"), names.astype(str)),
-        "reward_unit": (("instance",), np.array([each.unit for each in words], str)),
-        "reward_scale": (("instance",), np.array([each.scale for each in words])),
+        "reward_unit": (("instance",), np.array([each.unit for each in labels], str)),
+        "reward_scale": (("instance",), np.array([each.scale for each in labels])),
         "reward_offset": (("instance", "stage"), offsets),
-        "level_name": (("instance",), np.array([each.level for each in words], str)),
+        "level_name": (("instance",), np.array([each.level for each in labels], str)),
     }

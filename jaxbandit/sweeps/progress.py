@@ -86,15 +86,15 @@ class Display:
         with self._lock:
             self._tiles[threading.get_ident()] = (tile, time.monotonic())
 
-    def _note(self, words: str, begins: bool) -> None:
-        """A compilation of this thread begins or ends; ``words`` name it where no tile does."""
+    def _note(self, text: str, begins: bool) -> None:
+        """A compilation of this thread begins or ends; ``text`` names it where no tile does."""
         with self._lock:
             tile, since = self._tiles.get(threading.get_ident(), (None, 0.0))
             if tile is None:
                 return
             if begins:
                 self._numbers.setdefault(tile.group, len(self._numbers) + 1)
-                self._programs.setdefault(tile.group, words)
+                self._programs.setdefault(tile.group, text)
                 self._compiling.append(tile.group)
                 self._forecast.begins(tile.group)
             else:
@@ -140,10 +140,10 @@ class Display:
                 self._bar.refresh()
 
 
-def tell(show: bool | str, words: str) -> None:
+def tell(show: bool | str, text: str) -> None:
     """Prints a line above the bar, where there is one."""
     if _is_visible(show):
-        print(words, file=sys.stderr)
+        print(text, file=sys.stderr)
 
 
 def _is_visible(show: bool | str) -> bool:

@@ -3,11 +3,11 @@
 `JAXBANDIT_COMPILATION_CACHE` says where: a folder, or "none" for nowhere; not set, it is a folder in the user's cache
 directory. While a sweep runs, `persistent_cache` points jax's own persistent cache there, and afterwards takes
 everything back, so that other programs of the same process are not kept. The command line, whose process is its own, does
-so once and for all (`start_jax`). A user who has told jax where to keep compilations (`JAX_COMPILATION_CACHE_DIR`,
+so once and for all (`start_jax`). A user who has set where jax keeps compilations (`JAX_COMPILATION_CACHE_DIR`,
 or `jax.config`) is obeyed: nothing is set.
 
 jax writes its files in place, so a process that was killed or a full disk leaves parts of them, and another process may
-read one that is being written. What cannot be read is compiled, without a word; broken files are found by the next process
+read one that is being written. What cannot be read is compiled silently; broken files are found by the next process
 (`check_entries`).
 """
 

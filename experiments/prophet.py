@@ -235,14 +235,14 @@ def expect(datasets: dict[str, Dataset], options: Options) -> str:
             finished.append(f"{labelled(name, constants)} {count}")
     phases = f" Phases finished so far, in the median run: {', '.join(finished)}."
     return (
-        f"What to expect at T = {episodes:,}: ExpRef and OrderedExpRef work in phases (their ends are the "
-        "ticks inside the x axis). A phase settles the last stage first and the first stage last, so a "
-        "curve flattens towards its end; the next phase explores again, among the actions that are left."
-        f"{phases if finished else ''} With the constants of the theorems nothing is dropped before "
-        "the paper's T of 2,000,000: from phase to phase those curves are straight lines. "
-        "OrderedExpRef above ExpRef is no mistake at this size: its exploration often waits, which "
-        "earns less in an episode than random actions do, and pays only once actions are dropped. "
-        "The paper's size: --full."
+        f"What to expect at T = {episodes:,}: ExpRef and OrderedExpRef work in phases, whose ends are the "
+        "circles on their curves. A phase refines the last stage first and the first stage last, so its "
+        "arc is steep at first and flat at its end; the next phase explores again and starts another arc."
+        f"{phases if finished else ''} With the constants of the theorems no action is eliminated before "
+        "the paper's T of 2,000,000: every arc has the average slope of the one before, so regret grows "
+        "linearly from phase to phase. OrderedExpRef above ExpRef is expected at this size: ordered exploration "
+        "tends to reject early offers, which earns less than random play and pays off only after elimination "
+        "starts. For a paper, take the practical constants and state them. The paper's size: --full."
     )
 
 

@@ -27,11 +27,11 @@ import pytest
 
 import jaxbandit
 import jaxbandit as jb
+from jaxbandit import experiment as base
 from jaxbandit import experiments
 from jaxbandit.cli import main
+from jaxbandit.cli.actions import write_template
 from jaxbandit.experiment import catalogue
-from jaxbandit.experiment import contract as base
-from jaxbandit.experiment.templates import write_template
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

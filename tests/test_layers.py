@@ -19,7 +19,7 @@ LAYERS = [
         "tabular",
         "registry",
         "specs",
-        "waiting",
+        "status",
         "xla",
     },
     {"mdp", "feedback", "theory", "record", "distributed"},
@@ -34,7 +34,7 @@ LAYERS = [
     {"studies"},
     {"experiment"},
     {"experiments"},
-    {"explaining", "doctor"},
+    {"description", "doctor"},
     {"cli"},
 ]
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}

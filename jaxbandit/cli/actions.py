@@ -73,7 +73,8 @@ def _print_group(group: str, kind: str) -> None:
             entry = description.describe(name, kind).entries[0]
             _print_entry(name, entry.summary)
             for row in entry.parameters if kind == "preset" else ():
-                _print_entry("", f"  {row.name}: {row.meaning}")
+                if row.meaning != "-":
+                    _print_entry("", f"  {row.name}: {row.meaning}")
 
 
 def _print_constructors(kind: str, names: Sequence[str]) -> None:
@@ -81,7 +82,9 @@ def _print_constructors(kind: str, names: Sequence[str]) -> None:
 
     for name in names:
         _print_entry(name, description.summary(kind, name))
-        _print_entry("", f"  ({', '.join(description.signature(kind, name))})")
+        taken = description.signature(kind, name)
+        if taken:
+            _print_entry("", f"  ({', '.join(taken)})")
 
 
 def _print_entry(name: str, text: str) -> None:

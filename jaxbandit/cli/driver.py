@@ -98,8 +98,11 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
     expected = experiment.expect(datasets, options) if experiment.expect is not None else ""
     if expected:
         print(f"\n{textwrap.fill(expected, 100)}")
-    files += draw(experiment, datasets, folder, options)
+    figures = draw(experiment, datasets, folder, options)
+    files += figures
     print(f"\nwritten to {folder}/: {', '.join(str(file.relative_to(folder)) for file in files)}")
+    if figures:
+        print(f"the figure: {figures[0]}")
     return Outcome(datasets, tables, files)
 
 

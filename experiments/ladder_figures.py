@@ -21,7 +21,7 @@ from jaxbandit.plotting.figures import (
     plain_axes,
     styles,
 )
-from jaxbandit.stats.doubts import DOUBTS
+from jaxbandit.stats.coverage_warnings import WARNINGS
 from jaxbandit.stats.intervals import method_of_all
 
 from .ladder_contestants import RUNGS, YARDSTICKS, rung_of
@@ -147,7 +147,7 @@ def summary(ds: Dataset, sizes: str) -> Drawn:
         ax.set_title(family, fontsize=TEXT_SIZE, loc="left")
         ax.set_xlabel("final regret", fontsize=TICK_SIZE)
     episodes = int(ds["episode"].values[-1])
-    doubts = {DOUBTS[row.doubt] for row in rows.values() if row.doubt}
+    doubts = {WARNINGS[row.warning] for row in rows.values() if row.warning}
     doubt = f"\n{'; '.join(sorted(doubts))}" if doubts else ""
     figure.suptitle(
         f"What feedback buys: {sizes}, T = {episodes:,}, mean and 95 % interval over instances{doubt}",

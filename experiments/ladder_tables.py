@@ -20,7 +20,7 @@ def final_table(ds: Dataset) -> str:
     """Final regret per family and learner, ordered by rung, paired with uniform play, and times."""
     from jaxbandit import stats
     from jaxbandit.experiment import markdown_table
-    from jaxbandit.stats.doubts import line_of
+    from jaxbandit.stats.coverage_warnings import warning_line
 
     last = ds.isel(episode=[-1])
     order = {rung: place for place, rung in enumerate((*RUNGS, ""))}
@@ -30,7 +30,7 @@ def final_table(ds: Dataset) -> str:
     ):
         gap = stats.regret_difference(last, row.learner, YARDSTICKS[0], family=row.family)
         low, high = float(gap.low[0]), float(gap.high[0])
-        doubts += [row.doubt, gap.doubt]
+        doubts += [row.warning, gap.warning]
         word = "below" if high < 0 else "above" if low > 0 else "not decided"
         cell = ds["run_seconds"].sel(learner=row.learner, instance=stats.families(ds)[row.family])
         rows.append(
@@ -53,14 +53,14 @@ def final_table(ds: Dataset) -> str:
         "against uniform, paired",
         "seconds",
     ]
-    return f"{markdown_table(head, rows)}\n\n{line_of(doubts).strip()}".rstrip()
+    return f"{markdown_table(head, rows)}\n\n{warning_line(doubts).strip()}".rstrip()
 
 
 def segments_table(ds: Dataset) -> str:
     """Final regret of trajectory TS by the number of segments."""
     from jaxbandit import stats
     from jaxbandit.experiment import markdown_table
-    from jaxbandit.stats.doubts import line_of
+    from jaxbandit.stats.coverage_warnings import warning_line
 
     found = stats.final_table(ds.isel(episode=[-1]))
     rows = [
@@ -68,7 +68,7 @@ def segments_table(ds: Dataset) -> str:
         for row in found
     ]
     table = markdown_table(["family", "shown", "final regret", "95 % interval"], rows)
-    return f"{table}\n\n{line_of(row.doubt for row in found).strip()}".rstrip()
+    return f"{table}\n\n{warning_line(row.warning for row in found).strip()}".rstrip()
 
 
 def chosen_table(datasets: dict[str, Dataset]) -> str:

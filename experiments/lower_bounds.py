@@ -213,7 +213,7 @@ def smallest_ratio(datasets: Mapping[str, Dataset]) -> dict[str, tuple[str, str,
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """All ratios, the smallest of a bandit learner, and the shares of needles found."""
-    from jaxbandit.stats.doubts import line_of
+    from jaxbandit.stats.coverage_warnings import warning_line
 
     del options
     parts: list[str] = []
@@ -226,7 +226,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
             [learner, *(f"{e.value:.3f} ({e.low:.3f} to {e.high:.3f})" for e in row.values())]
             for learner, row in table.items()
         ]
-        doubts += [e.doubt for row in table.values() for e in row.values()]
+        doubts += [e.warning for row in table.values() for e in row.values()]
         rows.append(["proved", *(f"{proven(ordered, int(h[2:]), T):.3f}" for h in heads)])
         parts.append(write_table([f"{kind}: regret / expression", *heads], rows, "markdown"))
         found = [
@@ -238,7 +238,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
         name, H, e = smallest_ratio({kind: ds})[kind]
         interval = f"{e.value:.3f} ({e.low:.3f} to {e.high:.3f})"
         parts.append(f"smallest ratio of a bandit learner, {kind}: {interval}, {name}, {H}")
-    note = line_of(doubts).strip()
+    note = warning_line(doubts).strip()
     return {"lower-bounds.md": "\n\n".join([*parts, note] if note else parts) + "\n"}
 
 

@@ -190,20 +190,20 @@ def summary(datasets: dict[str, Dataset]) -> str:
     """All final regrets on one page: a row per panel, a column per learner, in thousands."""
     from jaxbandit import stats
     from jaxbandit.experiment import markdown_table
-    from jaxbandit.stats.doubts import line_of
+    from jaxbandit.stats.coverage_warnings import warning_line
 
     columns: dict[str, dict[str, str]] = {}
     doubts = []
     for constants in CONSTANTS:
         for row in stats.final_table(joined(datasets, constants)):
-            doubts.append(row.doubt)
+            doubts.append(row.warning)
             cell = _in_thousands(row)
             columns.setdefault(labelled(row.learner, constants), {})[row.family] = cell
     panels = list(next(iter(columns.values())))
     rows = [[name, *(column.get(name, "") for column in columns.values())] for name in panels]
     note = (
         "Final regret in thousands, mean ± half of the 95 % t-interval over seeds (I1) or instances (I2); "
-        f"both ends where it would reach below 0.{line_of(doubts)}"
+        f"both ends where it would reach below 0.{warning_line(doubts)}"
     )
     return f"{note}\n\n{markdown_table(['panel', *columns], rows)}"
 

@@ -170,7 +170,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 
 
 def _note(datasets: dict[str, Dataset]) -> str:
-    from jaxbandit.stats.doubts import FEW_TO_JUDGE, line_of
+    from jaxbandit.stats.coverage_warnings import FEW_TO_JUDGE, warning_line
 
     by_way = {label.split("-")[0]: dataset for label, dataset in datasets.items()}
     lengths = {way: int(dataset["episode"].values[-1]) for way, dataset in by_way.items()}
@@ -179,7 +179,7 @@ def _note(datasets: dict[str, Dataset]) -> str:
     return (
         f"Seconds per seed for T = {NUM_EPISODES:,} (mean and 95 % t-interval over {number} repetitions), "
         f"compiling apart (longest, once per process). Measured: {measured}, and scaled; "
-        f"together = {TOGETHER} seeds at once.{line_of(['few'] if number < FEW_TO_JUDGE else [])}"
+        f"together = {TOGETHER} seeds at once.{warning_line(['few'] if number < FEW_TO_JUDGE else [])}"
     )
 
 

@@ -265,7 +265,7 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Slopes with their intervals, and constants against both bounds."""
-    from jaxbandit.stats.doubts import FEW_TO_JUDGE, line_of
+    from jaxbandit.stats.coverage_warnings import FEW_TO_JUDGE, warning_line
 
     from .scaling_figures import bounds_of
 
@@ -284,7 +284,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
             fits = [f"{case.slope:.3f}", seeds, steps, f"{case.reference:.3f}"]
             rows.append([shape.title, name, first, *fits, f"{upper:.3g}"])
     fewest = min(ds.sizes["seed"] for ds in datasets.values())
-    note = line_of(["few"] if fewest < FEW_TO_JUDGE else []).strip()
+    note = warning_line(["few"] if fewest < FEW_TO_JUDGE else []).strip()
     return {"slopes.md": f"{write_table(head, rows, 'markdown')}\n\n{note}".rstrip() + "\n"}
 
 

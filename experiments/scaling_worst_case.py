@@ -55,8 +55,7 @@ def worst_case(ds: Dataset, learner: str) -> WorstCase:
     """The largest mean regret over the instances of ``ds``, at every T of its parameter grid."""
     from scipy import stats
 
-    from jaxbandit.stats.intervals import band
-    from jaxbandit.stats.jackknife import half_width
+    from jaxbandit.stats.intervals import band, jackknife_half_width
 
     last = ds["episode"].values[-1]
     horizons = horizons_of(int(last)).astype(np.float64)
@@ -80,7 +79,7 @@ def worst_case(ds: Dataset, learner: str) -> WorstCase:
     slope = float(y @ x / (x @ x))
     # means with one seed left out each
     without = (runs.sum(-1, keepdims=True) - runs) / (count - 1)
-    chance = half_width(np.log(without.max(0))[fitted].T @ x / (x @ x), 0.95)
+    chance = jackknife_half_width(np.log(without.max(0))[fitted].T @ x / (x @ x), 0.95)
     residual = y - y.mean() - slope * x
     bend = stats.t.ppf(0.975, x.size - 2) * np.sqrt(residual @ residual / (x.size - 2) / (x @ x))
     log_root = 0.5 * (np.log(horizons) + np.log(np.log(horizons)))[fitted]

@@ -60,7 +60,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Regret over ExpRef's per panel, and on how many panels the goal is reached."""
     from jaxbandit import stats
     from jaxbandit.experiment import markdown_table
-    from jaxbandit.stats.doubts import line_of
+    from jaxbandit.stats.coverage_warnings import warning_line
 
     from .verdict import ratios
 
@@ -85,7 +85,9 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     ]
     doubts = [one.doubt for each in found.values() for one in each]
     head = ["panel", BASE, *SHARED, *(f"{name} / {BASE}" for name in SHARED)]
-    return {"sharing.md": f"{markdown_table(head, rows)}\n\n{'; '.join(reached)}.{line_of(doubts)}"}
+    return {
+        "sharing.md": f"{markdown_table(head, rows)}\n\n{'; '.join(reached)}.{warning_line(doubts)}"
+    }
 
 
 EXPERIMENT = Experiment(

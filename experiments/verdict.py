@@ -39,7 +39,7 @@ class Interval(NamedTuple):
     low: float
     high: float
     doubt: str = ""
-    """Why the interval may cover less than it says (`jaxbandit.stats.doubts`)."""
+    """Why the interval may cover less than it says (`jaxbandit.stats.coverage_warnings`)."""
 
     def text(self, form: str = ",.0f") -> str:
         """For a table: value, interval, panel."""
@@ -93,7 +93,7 @@ def differences(dataset: Dataset, first: str, second: str, times: int = 1) -> li
     for panel in panels:
         band = stats.regret_difference(last, first, second, family=panel, level=level)
         ends = float(band.center[0]), float(band.low[0]), float(band.high[0])
-        found.append(Interval(panel, *ends, doubt=band.doubt))
+        found.append(Interval(panel, *ends, doubt=band.warning))
     return found
 
 
@@ -101,8 +101,8 @@ def ratios(dataset: Dataset, first: str, second: str) -> list[Interval]:
     """Mean final regret of ``first`` over that of ``second``, per panel, jointly at 95 %
     (jackknife); no ratio of regrets is below 0."""
     from jaxbandit import stats
-    from jaxbandit.stats.doubts import doubt_of
-    from jaxbandit.stats.jackknife import half_width
+    from jaxbandit.stats.coverage_warnings import coverage_warning
+    from jaxbandit.stats.intervals import jackknife_half_width
 
     last = dataset.isel(episode=[-1])
     panels = list(stats.families(last))
@@ -111,8 +111,8 @@ def ratios(dataset: Dataset, first: str, second: str) -> list[Interval]:
         x, y = (stats.replicates(last, name, family=panel)[:, 0] for name in (first, second))
         value = float(x.mean() / y.mean())
         left_out = (x.sum() - x) / (y.sum() - y) if len(x) > 1 else []
-        half = half_width(left_out, 1 - 0.05 / len(panels))
-        doubt = doubt_of(np.asarray(left_out)) if half > 0 else ""
+        half = jackknife_half_width(left_out, 1 - 0.05 / len(panels))
+        doubt = coverage_warning(np.asarray(left_out)) if half > 0 else ""
         low = float(np.maximum(value - half, 0.0))
         found.append(Interval(panel, value, low, value + half, doubt=doubt))
     return found
@@ -205,7 +205,7 @@ def time_findings(datasets: dict[str, Dataset]) -> list[Finding]:
                     if factor is not None:
                         size = f"{learner}, H = {horizon}, A = {actions}"
                         ends = factor.value, factor.low, factor.high
-                        factors.append(Interval(size, *ends, doubt=factor.doubt))
+                        factors.append(Interval(size, *ends, doubt=factor.warning))
             if factors:
                 evidence = f"time at k = 4 over time at k = 2: {_extremes(factors, '.2f')}"
                 verdict, doubts = judge(factors, **bounds), doubts_of(factors)
@@ -237,13 +237,13 @@ def overall(findings: list[Finding]) -> dict[str, str]:
 def report(findings: list[Finding], note: str) -> str:
     """The findings as markdown: a line for each claim, then the evidence."""
     from jaxbandit.experiment import markdown_table
-    from jaxbandit.stats.doubts import line_of
+    from jaxbandit.stats.coverage_warnings import warning_line
 
     summary = [[claim, verdict] for claim, verdict in overall(findings).items()]
     evidence = [list(finding[:4]) for finding in findings]
     return "\n\n".join([
         markdown_table(["claim of the paper", "verdict"], summary),
-        note + line_of(doubt for finding in findings for doubt in finding.doubts),
+        note + warning_line(doubt for finding in findings for doubt in finding.doubts),
         markdown_table(["claim of the paper", "with", "evidence", "verdict"], evidence),
     ])  # fmt: skip
 

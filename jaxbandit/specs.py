@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jaxbandit import checks
+from jaxbandit.checks import choice, number, whole
 
 Constructor = TypeVar("Constructor", bound=Callable[..., Any])
 
@@ -76,7 +76,7 @@ class Real(Spec):
             bounds.append(f"{'<' if self.below else '<='} {self.high:g}")
         accepted = " ".join(["a finite number", " and ".join(bounds)]).strip()
         try:
-            seen = checks.number(name, value, low=self.low, high=self.high, above=self.above)
+            seen = number(name, value, low=self.low, high=self.high, above=self.above)
         except ValueError:
             seen = math.nan
         if math.isnan(seen) or (self.below and seen == self.high):
@@ -128,7 +128,7 @@ class Whole(Spec):
 
     def check(self, name: str, value: Any) -> int:
         """As a Python int."""
-        return checks.whole(name, value, self.low, self.high)
+        return whole(name, value, self.low, self.high)
 
     def good(self) -> list[Any]:
         """The smallest, the next ones, and other types of whole numbers."""
@@ -160,7 +160,7 @@ class Choice(Spec):
 
     def check(self, name: str, value: Any) -> Any:
         """The value itself."""
-        return checks.choice(name, value, self.values)
+        return choice(name, value, self.values)
 
     def good(self) -> list[Any]:
         """All of them."""

@@ -1,11 +1,13 @@
-"""One writer for all tables: aligned text, markdown, LaTeX or CSV from the same cells."""
+"""One table value: aligned text, markdown, LaTeX, CSV or HTML from the same cells."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jaxbandit.checks import typed
@@ -28,6 +30,109 @@ _LATEX = {
 }
 
 
+@dataclass(frozen=True)
+class Table:
+    """Cells under a head, in any format; a notebook shows it as HTML.
+
+    Example:
+        >>> table = Table(("learner", "regret"), (("UCB-VI", "1,500"), ("ExpRef", "20")), right=(1,))
+        >>> print(table)
+        learner  regret
+        UCB-VI    1,500
+        ExpRef       20
+        >>> table.to("html")[:53]
+        '<table><tr><th>learner</th><th align="right">regret</'
+    """
+
+    head: Sequence[str]
+    """Names of the columns."""
+    rows: Sequence[Sequence[str]]
+    """One sequence of cells per row, as long as ``head``."""
+    right: Sequence[int] = ()
+    """Indices of the columns that are aligned to the right."""
+    rule: bool = False
+    """In text, dashes under the head; the other formats have rules of their own."""
+    note: str = ""
+    """A line under the table; in LaTeX a comment, and in CSV it is left out."""
+
+    def __post_init__(self) -> None:
+        """Refuses rows that do not fit the head."""
+        for row in self.rows:
+            if len(row) != len(self.head):
+                raise ValueError(
+                    f"rows: {list(row)!r} has {len(row)} cells; accepted: {len(self.head)}, as many as head"
+                )
+
+    def to(self, format: str = "text") -> str:
+        """The table as "text", "markdown", "latex", "csv" or "html", without a newline at its end."""
+        if not isinstance(format, str) or format not in (*FORMATS, "html"):
+            raise ValueError(f"format: {format!r}; accepted: {', '.join(FORMATS)}, html")
+        text = getattr(self, f"_{format}")([list(self.head), *map(list, self.rows)])
+        under = {
+            "text": f"\n{self.note}",
+            "markdown": f"\n\n{self.note}",
+            "latex": f"\n% {self.note}",
+        }
+        under["html"] = f"<p>{html.escape(self.note)}</p>"
+        return text + under.get(format, "") if self.note else text
+
+    def __str__(self) -> str:
+        """The table as text."""
+        return self.to()
+
+    def _repr_html_(self) -> str:
+        return self.to("html")
+
+    def _csv(self, lines: list[list[str]]) -> str:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(lines)
+        return text.getvalue().removesuffix("\n")
+
+    def _text(self, lines: list[list[str]]) -> str:
+        aligned, widths = self._aligned(lines)
+        dashes = [["-" * width for width in widths]] if self.rule else []
+        return "\n".join("  ".join(line).rstrip() for line in [aligned[0], *dashes, *aligned[1:]])
+
+    def _markdown(self, lines: list[list[str]]) -> str:
+        # A bar would end the cell, a line break the row; names are no links and no HTML.
+        plain = [
+            [re.sub(r"([|<\[])", r"\\\1", c).replace("\n", " ") for c in line] for line in lines
+        ]
+        aligned, widths = self._aligned(plain)
+        bars = ["-" * (w + 1) + (":" if j in self.right else "-") for j, w in enumerate(widths)]
+        first, *others = [f"| {' | '.join(line)} |" for line in aligned]
+        return "\n".join([first, f"|{'|'.join(bars)}|", *others])
+
+    def _latex(self, lines: list[list[str]]) -> str:
+        plain = [["".join(_LATEX.get(x, x) for x in cell) for cell in line] for line in lines]
+        first, *others = [f"  {' & '.join(line).rstrip()} \\\\" for line in self._aligned(plain)[0]]
+        columns = "".join("r" if j in self.right else "l" for j in range(len(self.head)))
+        above = [rf"\begin{{tabular}}{{{columns}}}", r"  \toprule", first, r"  \midrule"]
+        return "\n".join([*above, *others, r"  \bottomrule", r"\end{tabular}"])
+
+    def _html(self, lines: list[list[str]]) -> str:
+        sides = [' align="right"' if j in self.right else "" for j in range(len(self.head))]
+        rows = [
+            "".join(
+                f"<{tag}{side}>{html.escape(cell)}</{tag}>"
+                for side, cell in zip(sides, line, strict=True)
+            )
+            for tag, line in zip(["th"] + ["td"] * len(self.rows), lines, strict=True)
+        ]
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+    def _aligned(self, lines: list[list[str]]) -> tuple[list[list[str]], list[int]]:
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        fitted = [
+            [
+                cell.rjust(width) if j in self.right else cell.ljust(width)
+                for j, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ]
+            for line in lines
+        ]
+        return fitted, widths
+
+
 def write_table(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -35,16 +140,12 @@ def write_table(
     *,
     right: Sequence[int] = (),
     rule: bool = False,
+    note: str = "",
 ) -> str:
-    """The cells as a table without a newline at its end.
+    """The cells as a table without a newline at its end: `Table` in one call.
 
-    Args:
-        head: names of the columns.
-        rows: one sequence of cells per row, as long as ``head``.
-        format: "text" (columns two spaces apart), "markdown", "latex" (a ``tabular`` with the rules
-            of the package booktabs) or "csv" (quoted as RFC 4180 says, lines end in a newline).
-        right: indices of the columns that are aligned to the right.
-        rule: in text, dashes under the head; the other formats have rules of their own.
+    ``format`` is "text" (columns two spaces apart), "markdown", "latex" (a ``tabular`` with the rules of the package
+    booktabs) or "csv" (quoted as RFC 4180 says, lines end in a newline); the others are the fields of `Table`.
 
     Example:
         >>> rows = [["UCB-VI", "1,500"], ["ExpRef", "20"]]
@@ -60,32 +161,7 @@ def write_table(
     """
     if not isinstance(format, str) or format not in FORMATS:
         raise ValueError(f"format: {format!r}; accepted: {', '.join(FORMATS)}")
-    for row in rows:
-        if len(row) != len(head):
-            raise ValueError(
-                f"rows: {list(row)!r} has {len(row)} cells; accepted: {len(head)}, as many as head"
-            )
-    lines = [list(head), *map(list, rows)]
-    if format == "csv":
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(lines)
-        return text.getvalue().removesuffix("\n")
-    if format == "latex":
-        return _latex(lines, right)
-    if (
-        format == "markdown"
-    ):  # a bar would end the cell, a line break the row; names are no links and no HTML
-        lines = [
-            [re.sub(r"([|<\[])", r"\\\1", cell).replace("\n", " ") for cell in line]
-            for line in lines
-        ]
-    lines, widths = _aligned(lines, right)
-    if format == "text":
-        dashes = [["-" * width for width in widths]] if rule else []
-        return "\n".join("  ".join(line).rstrip() for line in [lines[0], *dashes, *lines[1:]])
-    bars = ["-" * (width + 1) + (":" if j in right else "-") for j, width in enumerate(widths)]
-    first, *others = [f"| {' | '.join(line)} |" for line in lines]
-    return "\n".join([first, f"|{'|'.join(bars)}|", *others])
+    return Table(head=head, rows=rows, right=right, rule=rule, note=note).to(format)
 
 
 def records(argument: str, rows: Any, kind: type, accepted: str) -> list[Any]:
@@ -100,34 +176,3 @@ def records(argument: str, rows: Any, kind: type, accepted: str) -> list[Any]:
     if not isinstance(rows, list | tuple) or isinstance(rows, kind):
         raise TypeError(f"{argument}: {type(rows).__name__}; accepted: {accepted}")
     return [typed(argument, row, kind, accepted) for row in rows]
-
-
-def _aligned(lines: list[list[str]], right: Sequence[int]) -> tuple[list[list[str]], list[int]]:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        [
-            cell.rjust(width) if j in right else cell.ljust(width)
-            for j, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        for line in lines
-    ], widths
-
-
-def _latex(lines: list[list[str]], right: Sequence[int]) -> str:
-    plain = [
-        ["".join(_LATEX.get(letter, letter) for letter in cell) for cell in line] for line in lines
-    ]
-    aligned, _ = _aligned(plain, right)
-    first, *others = [f"  {' & '.join(line).rstrip()} \\\\" for line in aligned]
-    columns = "".join("r" if j in right else "l" for j in range(len(lines[0])))
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"  \toprule",
-            first,
-            r"  \midrule",
-            *others,
-            r"  \bottomrule",
-            r"\end{tabular}",
-        ]
-    )

@@ -19,6 +19,7 @@ CALLS = {
     "compare_values": {"learners": ["a", "b", "c", "d"], "strata": [RUNS]},
     "curve_names": {"ds": DS},
     "families": {"ds": DS},
+    "fewest_runs": {},
     "final_table": {"ds": DS},
     "format_table": {"rows": jb.stats.final_table(DS)},
     "improvement_table": {"rows": jb.stats.probability_of_improvement(DS, num_resamples=50)},

@@ -24,7 +24,6 @@ LAYERS = [
     },
     {"mdp", "feedback", "theory", "record", "distributed"},
     {"planning", "learner"},
-    {"programs"},
     {"instances", "learners", "inspecting"},
     {"metrics"},
     {"engines"},

@@ -3,10 +3,11 @@
 import csv
 import io
 import re
+from xml.etree import ElementTree
 
 import pytest
 
-from jaxbandit.tabular import FORMATS, write_table
+from jaxbandit.tabular import FORMATS, Table, write_table
 
 HEAD = ["learner", "final regret"]
 ROWS = [["UCB-VI, c_0 = 5 %", "1,500"], ['a "b" & c', "-3 ± 2"], ["x|y", ""]]
@@ -53,3 +54,19 @@ def test_errors_name_what_is_accepted():
         write_table(HEAD, ROWS, "html")
     with pytest.raises(ValueError, match="has 1 cells; accepted: 2"):
         write_table(HEAD, [["alone"]])
+    with pytest.raises(
+        ValueError, match="format: 'pdf'; accepted: text, markdown, latex, csv, html"
+    ):
+        Table(HEAD, ROWS).to("pdf")
+
+
+def test_html_is_read_back():
+    table = Table(HEAD, [*ROWS, ["<b>&", "1"]], right=(1,), note="a < b")
+    read = ElementTree.fromstring(f"<div>{table._repr_html_()}</div>")
+    assert [[cell.text or "" for cell in row] for row in read.iter("tr")] == [
+        HEAD,
+        *ROWS,
+        ["<b>&", "1"],
+    ]
+    assert read.find("p").text == "a < b"
+    assert str(table).endswith("\na < b")

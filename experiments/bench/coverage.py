@@ -2,12 +2,13 @@
 
     python -m jaxbandit.experiments.bench.coverage [repetitions]
 
-prints a table: rows are intervals, columns the kind of data and the number n of replicates. Nominal
-is 95 %. The data:
+prints two tables. In the first, rows are intervals, columns the kind of data and the number n of replicates; where there
+is no interval nothing is missed. Nominal is 95 %. The data:
 
 * normal: mean 5, standard deviation 1;
 * skewed: exponential, mean 1 (skewness 2);
 * lognormal: of a standard normal, mean 1.65 (skewness 6);
+* coins: 0 or 1, with probability 1/2 each (means and pairs only);
 * clustered: n instances with 4 seeds each; what the runs on one instance have in common varies as
   much as the runs themselves. The package averages over the seeds of an instance and counts
   instances; the last row counts runs instead, which is what it would be to get this wrong.
@@ -15,7 +16,9 @@ is 95 %. The data:
 Curves are 20 points of a random walk with such increments, for the band of a whole curve; slopes
 are those of power laws with such factors and measurement noise. `compare` and `until_decided` have
 four learners whose numbers are such data times 1, 1.5, 2 and 3, and must be right about all six pairs
-(and, the latter, at all looks: 3 and 6, or 8, 16 and 32 seeds). Shares of runs (profiles,
+(and, the latter, at all looks: 3 and 6, or 8, 16 and 32 seeds). The second table has `compare` at more n: how often all six
+pairs are right, half the width of an interval in standard errors, and the share of pairs that are decided: with coins of
+equal means, wrongly. Shares of runs (profiles,
 probabilities of improvement) answer for fixed instances and new seeds: there, clustered data are
 n seeds of each of 4 instances.
 """
@@ -24,18 +27,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jaxbandit import stats
 from jaxbandit.experiment import markdown_table
-from jaxbandit.studies.deciding import Judge
+from jaxbandit.studies.sequential import Judge
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 COUNTS = (3, 6, 32)
+PAIR_COUNTS = (3, 6, 7, 8, 9, 10, 16, 32)
 SEEDS = 4
 POINTS = 20
 NOMINAL = 0.95
@@ -58,6 +62,11 @@ def lognormal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return rng.lognormal(0.0, 1.0, shape)
 
 
+def coins(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """0 or 1."""
+    return rng.integers(0, 2, shape).astype(np.float64)
+
+
 def clustered(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Means over the seeds of instances that differ as much as their runs do; mean 5."""
     return clustered_runs(rng, shape).mean(axis=-1)
@@ -72,6 +81,7 @@ DATA: dict[str, tuple[Draw, float]] = {
     "normal": (normal, 5.0),
     "skewed": (skewed, 1.0),
     "lognormal": (lognormal, float(np.exp(0.5))),
+    "coins": (coins, 0.5),
     "clustered": (clustered, 5.0),
 }
 
@@ -88,7 +98,7 @@ def of_a_mean(kind: str, draw: Draw, truth: float, count: int, repetitions: int)
     rng = np.random.default_rng(count)
     values = np.abs(draw(rng, (count, repetitions)))  # 5 standard deviations from 0
     b = stats.band(values, kind, key=1, num_resamples=400)
-    return float(np.mean((b.low <= truth) & (truth <= b.high)))
+    return float(np.mean(~((b.low > truth) | (b.high < truth))))
 
 
 def of_a_curve(draw: Draw, truth: float, count: int, repetitions: int) -> float:
@@ -149,18 +159,56 @@ def of_pairs(draw: Draw, truth: float, count: int, repetitions: int) -> tuple[fl
     rng = np.random.default_rng(count)
     means = dict(zip(LEARNERS, truth * FACTORS, strict=True))
     hits = np.zeros(2)
-    for j in range(repetitions):
+    for _ in range(repetitions):
         values = FACTORS * draw(rng, (count, len(FACTORS)))
-        judge = Judge(LEARNERS, LOOKS[count], key=j, num_resamples=400)
+        judge = Judge(LEARNERS, LOOKS[count])
         for look in LOOKS[count]:
             judge.look([values[:look]])
-        at_once = stats.compare_values(LEARNERS, [values], key=j, num_resamples=400)
-        for which, found in enumerate((at_once, judge.comparison())):
-            hits[which] += all(
-                pair.low <= means[pair.worse] - means[pair.better] <= pair.high
-                for pair in found.pairs
-            )
+        at_once = stats.compare_values(LEARNERS, [values])
+        hits += [all_right(found, means) for found in (at_once, judge.comparison())]
     return hits[0] / repetitions, hits[1] / repetitions
+
+
+def all_right(found: stats.Comparison, means: dict[str, float]) -> bool:
+    """Whether every interval contains the true difference."""
+    return all(
+        pair.low <= means[pair.worse] - means[pair.better] <= pair.high for pair in found.pairs
+    )
+
+
+class Pairs(NamedTuple):
+    """What `compare` gave at one n."""
+
+    covered: float
+    """Share of the repetitions in which all pairs are right."""
+    width: float
+    """Half the width of an interval in standard errors, mean over those that have one."""
+    decided: float
+    """Share of the pairs that are decided."""
+
+
+def of_pairs_at(draw: Draw, truth: float, count: int, repetitions: int, factors: np.ndarray = FACTORS) -> Pairs:  # fmt: skip
+    """`compare` on ``count`` runs of four learners.
+
+    Example:
+        >>> few, more = (of_pairs_at(normal, 5.0, count, 20) for count in (7, 8))
+        >>> few.width > more.width, few.decided, more.decided > 0.5      # 8 runs are the fewest
+        (True, 0.0, True)
+    """
+    rng = np.random.default_rng(count)
+    means = dict(zip(LEARNERS, truth * factors, strict=True))
+    hits, widths, decided = 0, [], 0.0
+    for _ in range(repetitions):
+        values = factors * draw(rng, (count, len(factors)))
+        found = stats.compare_values(LEARNERS, [values])
+        hits += all_right(found, means)
+        decided += sum(pair.decided for pair in found.pairs) / len(found.pairs)
+        runs = dict(zip(LEARNERS, values.T, strict=True))
+        for pair in found.pairs:
+            error = np.std(runs[pair.worse] - runs[pair.better], ddof=1) / np.sqrt(count)
+            if error and np.isfinite(pair.high):
+                widths.append((pair.high - pair.low) / 2 / error)
+    return Pairs(hits / repetitions, float(np.mean(widths)), decided / repetitions)
 
 
 RATIOS = (1.0, 1.5, 2.0)
@@ -237,15 +285,18 @@ def measured(repetitions: int = 20_000) -> dict[str, dict[tuple[str, int], float
                 many = repetitions if kind != "bootstrap" else 10 * slow
                 share = of_a_mean(kind, draw, truth, count, many)
                 found.setdefault(f'mean, "{kind}"', {})[here] = share
+            pairs = of_pairs(draw, truth, count, slow)
+            for name, share in zip(MORE, pairs, strict=False):
+                found.setdefault(name, {})[here] = share
+            if data == "coins":
+                continue
             share = of_a_curve(draw, truth, count, slow)
             found.setdefault('whole curve, "simultaneous"', {})[here] = share
             share = of_a_slope(draw, truth, count, slow)
             found.setdefault("`loglog_slope` (jackknife)", {})[here] = share
             share = of_a_median(draw, count, slow)
             found.setdefault("`time_to_average_regret` (median)", {})[here] = share
-            pairs = of_pairs(draw, truth, count, slow)
-            shares = of_shares(data, count, slow)
-            for name, share in zip(MORE, (*pairs, *shares), strict=True):
+            for name, share in zip(MORE[2:], of_shares(data, count, slow), strict=True):
                 found.setdefault(name, {})[here] = share
     wrong = {("clustered", n): of_runs_as_replicates(n, repetitions) for n in COUNTS}
     return {**found, 'mean, "t", runs counted as replicates': wrong}
@@ -267,9 +318,24 @@ def table(found: dict[str, dict[tuple[str, int], float]]) -> str:
     return markdown_table(head, rows)
 
 
+def pairs_table(repetitions: int) -> str:
+    """`compare` at `PAIR_COUNTS`, as a markdown table."""
+    rows, widths = [], []
+    for data, (draw, truth) in DATA.items():
+        found = [of_pairs_at(draw, truth, count, repetitions) for count in PAIR_COUNTS]
+        widths = [f"{x.width:.2f}" for x in found]  # the same for all data
+        rows.append([f"{data}, all pairs right (%)", *(f"{100 * x.covered:.1f}" for x in found)])
+        rows.append([f"{data}, pairs decided (%)", *(f"{100 * x.decided:.0f}" for x in found)])
+    alike = [of_pairs_at(coins, 0.5, n, repetitions, np.ones(4)).decided for n in PAIR_COUNTS]
+    rows.append(["coins of equal means, pairs decided (%)", *(f"{100 * x:.1f}" for x in alike)])
+    rows.insert(0, ["half-width (standard errors)", *widths])
+    return markdown_table(["`compare`", *(f"n = {count}" for count in PAIR_COUNTS)], rows)
+
+
 def main() -> None:
-    """Prints the table."""
-    print(table(measured(int(float(sys.argv[1])) if len(sys.argv) > 1 else 20_000)))
+    """Prints the tables."""
+    repetitions = int(float(sys.argv[1])) if len(sys.argv) > 1 else 20_000
+    print(table(measured(repetitions)), pairs_table(max(1, repetitions // 20)), sep="\n\n")
 
 
 if __name__ == "__main__":

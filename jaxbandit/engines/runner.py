@@ -45,6 +45,7 @@ from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric, World, dims_of
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import settled, x64
+from jaxbandit.xla.lowering import Lowered
 from jaxbandit.xla.platforms import platform_of
 from jaxbandit.xla.programs import PROGRAMS
 
@@ -64,6 +65,7 @@ class RunnerOptions(TypedDict, total=False):
         workers: tiles that run at the same time (on a CPU, one per core).
         platform: "cpu" or "gpu" forces the choices of that kind of device (`jaxbandit.xla.platforms`).
         metrics: name -> function of state and world (`jaxbandit.metrics`), evaluated at the points.
+        functions: what the learner's functions lower to, if that is known (`engines.functions`).
     """
 
     chunk_size: int | None
@@ -71,6 +73,7 @@ class RunnerOptions(TypedDict, total=False):
     workers: int
     platform: str | None
     metrics: Mapping[str, Metric] | None
+    functions: Mapping[str, Lowered] | None
 
 
 class TileArrays(NamedTuple):
@@ -103,6 +106,7 @@ class Runner(ABC):
         workers: int = 1,
         platform: str | None = None,
         metrics: Mapping[str, Metric] | None = None,
+        functions: Mapping[str, Lowered] | None = None,
     ):
         """See `jaxbandit.engines.make_runner`."""
         self.name = learner.name
@@ -122,6 +126,9 @@ class Runner(ABC):
                 f"learner {self.name!r} needs an ordered MDP (one with a rank); this one has none"
             )
         self.sizes = (mdps.horizon, mdps.width, mdps.num_actions)
+        self._functions = functions
+        self.engine_text: str | None = None
+        """The digest of the program that plays episodes, once it is compiled."""
         self.compile_seconds = 0.0
         self.run_seconds = 0.0
         self.params = {name: np.asarray(value) for name, value in learner.params.items()}
@@ -155,6 +162,23 @@ class Runner(ABC):
         """The numbers of the lanes (group by group) in each tile; every lane is in one."""
         lanes = np.arange(self.groups * self.seeds)
         return [lanes[first : first + self.width] for first in range(0, len(lanes), self.width)]
+
+    @property
+    def functions(self) -> Mapping[str, Lowered]:
+        """What the learner's functions lower to: its identity at these sizes."""
+        from jaxbandit.engines.functions import lower_functions
+
+        if not self._functions:
+            self._functions = lower_functions(self)
+        return self._functions
+
+    def key(self, *names: str) -> tuple[str, ...]:
+        """The digests of these functions, which name compiled programs."""
+        return tuple(self.functions[name].digest for name in names)
+
+    @abstractmethod
+    def engine_digest(self) -> str:
+        """The digest of the program that plays episodes; it is lowered if need be, and not compiled."""
 
     @property
     @abstractmethod
@@ -230,7 +254,7 @@ class Runner(ABC):
         """The constants and initial states of the lanes of a tile, numpy leaves [W, ...]."""
         with x64():
             function, args = self._initial_states(tile.mdps, tile.params, tile.keys)
-            name = ("initial states", self.form.init, self.sizes, self.width)
+            name = ("initial states", self.key("init"), self.sizes, self.width)
             first = self.execute(name, function, args, tile.device, small=True)
             return args[-1], jax.tree.map(np.asarray, first)
 
@@ -240,11 +264,16 @@ class Runner(ABC):
         given = (self.rules.requires, mdps, params, keys, self.num_episodes, self.name)
         return initial_states(self.form, *given)
 
+    def first_lanes(self, count: int) -> tuple[Callable, tuple]:
+        """The function that makes the initial states of the first MDPs and parameters, and its arguments; the last are the
+        constants. Nothing is run. Needs x64."""
+        mdps, params = jax.tree.map(lambda x: x[:count], (self.mdps, self.params))
+        return self._initial_states(mdps, params, np.zeros((count, 2), np.uint32))
+
     def lane_shapes(self) -> tuple[Any, Any]:
         """Shapes of the constants and the initial state of one lane; nothing is run."""
         with x64():
-            mdps, params = jax.tree.map(lambda x: x[:1], (self.mdps, self.params))
-            function, args = self._initial_states(mdps, params, np.zeros((1, 2), np.uint32))
+            function, args = self.first_lanes(1)
             shapes = (args[-1], jax.eval_shape(function, *args))
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes)
 
@@ -278,7 +307,11 @@ class Runner(ABC):
             return {}
         function = jax.vmap(lambda state: dict(report(state)), axis, axis_size=self.width)
         found = self.execute(
-            ("report", report, self.sizes, axis), function, (state,), tile.device, small=True
+            ("report", self.key("report"), self.sizes, axis),
+            function,
+            (state,),
+            tile.device,
+            small=True,
         )
         return jax.tree.map(np.asarray, found)
 
@@ -292,7 +325,8 @@ class Runner(ABC):
         axis: int = 0,
     ) -> dict[str, np.ndarray]:
         """All metrics of all lanes, [W, ...]; ``policy`` has its lanes in front, the others theirs on ``axis``."""
-        name = ("metrics", tuple(self.metrics.items()), self.rules, self.sizes, axis)
+        key = self.key(*(f"metric {each}" for each in self.metrics))
+        name = ("metrics", tuple(self.metrics), key, self.sizes, axis)
         world = metric_worlds(tile.mdps, policy, (), real)
         args = (state, world, constants)
         function = evaluate_metrics(self.metrics, axis)
@@ -315,16 +349,16 @@ class Runner(ABC):
         H, k, A = self.sizes
         words = None if small else f"{self.name}, H={H} k={k} A={A}"
         try:
-            program, seconds = PROGRAMS.get(
-                name, function, args, device, self.platform, words, donate
-            )
+            program = PROGRAMS.get(name, function, args, device, self.platform, words, donate)
         except Exception as error:
             self._blame_functions(error)
             raise
-        self.compile_seconds += seconds
+        if not small:
+            self.engine_text = program.digest
+        self.compile_seconds += program.seconds
         began = time.perf_counter()
         with settled():
-            result = jax.block_until_ready(program(*jax.device_put(args, device)))
+            result = jax.block_until_ready(program.call(*jax.device_put(args, device)))
         self.run_seconds += time.perf_counter() - began
         return result
 

@@ -27,11 +27,11 @@ from jaxbandit.learner.fitting import (
     wrong_policy,
 )
 from jaxbandit.mdp import MDP, single, transition_kernel, validate
-from jaxbandit.programs import follow
 from jaxbandit.record import Recording, linear
 from jaxbandit.status import spinner
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import drawing, x64
+from jaxbandit.xla.lowering import fresh_traces
 from jaxbandit.xla.threefry import single_key
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def run(
     single_key(key)
     points = record.points(total)
     words = f"running {learner.name} for {total:,} episodes"
-    with spinner(words, elsewhere=False) if progress else nullcontext(), drawing():
+    with spinner(words, elsewhere=False) if progress else nullcontext(), drawing(), fresh_traces():
         kept, state = _run(learner, mdp, points, key)
     regrets, rewards, policies, gaps = (np.asarray(column) for column in zip(*kept, strict=True))
     return Run(
@@ -150,16 +150,14 @@ def _run(
     learner: Learner, mdp: MDP, points: np.ndarray, key: Any
 ) -> tuple[list[tuple[Any, ...]], Any]:
     """Regret, reward, policy and gap at every point, and the last state."""
-    follow(learner)
     rules = learner.rules
     world, best = _world(mdp)
     constants, state = _prepare(rules, learner, mdp, best, int(points[-1]), key)
     regret, reward, done = 0.0, 0.0, 0
+    stretch = jax.jit(partial(_stretch, rules))
     kept: list[tuple[Any, ...]] = []
     for point in points:
-        state, policy, sums, gap, wrong = _stretch(
-            rules, world, constants, state, key, done, int(point)
-        )
+        state, policy, sums, gap, wrong = stretch(world, constants, state, key, done, int(point))
         if int(wrong[0]) > 0:
             raise wrong_policy(rules.name, np.asarray(wrong[1]), mdp.num_actions, int(wrong[0]))
         # the sums of a stretch are short, those of the run are kept in float64
@@ -232,7 +230,6 @@ def _with_lane(tree: Any) -> Any:
     return jax.tree.map(lambda x: jnp.asarray(x)[..., None], tree)
 
 
-@partial(jax.jit, static_argnames="rules")
 def _stretch(rules, world: _PlainWorld, constants, state, key, first, last):
     """Episodes first..last-1: the state, the last policy, the sums of regret and reward, its gap.
 

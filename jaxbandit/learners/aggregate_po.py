@@ -11,14 +11,26 @@ After an episode of policy pi with total X, path l_1, ..., l_H and actions a_1, 
     U-hat_{l,i}(a) = (X - b_{l,i}) 1{l_i = l, a_i = a} / (q_i(l) pi_{l,i}(a) + gamma),
     theta_{l,i} <- theta_{l,i} + eta U-hat_{l,i},   pi = softmax(theta).
 
-q_i(l) is the probability of visiting (l, i), pushed forward through the empirical transitions; with
-the true q and gamma = 0 the mean of U-hat is U - b exactly. eta = c sqrt(ln A / (k A T)) with
-c = ``learning_rate``, and gamma = eta (implicit exploration, Neu 2015). An episode costs O(H k^2 A).
+theta begins at 0. eta = c sqrt(ln A / (k A T)) with c = ``learning_rate`` (ln 2 where A = 1), and gamma = eta (implicit
+exploration, Neu 2015). An episode costs O(H k^2 A).
 
-Deviations from the reference, which plays against an adversary: empirical transitions (with one
-imagined visit, spread evenly) in place of optimistic ones and no exploration bonus; b_{l,i}, the
-mean total of the last 100 or so visits of the state, lowers the variance and is independent of the
-action; values are rewards in [0, 1].
+q_i(l) is the estimated probability of visiting (l, i). With N_{l,i}(a) visits, of which M_{l,i}(a, s) went on to level
+s = 1..k, and S_l of t episodes that began at level l, *the present episode included in all of them*,
+
+    q_1(l) = S_l / t,     q_{i+1}(s) = sum_{l, a} q_i(l) pi_{l,i}(a) p_i(s | l, a),
+    p_i(s | l, a) = (M_{l,i}(a, s) + 1 / (k+1)) / (N_{l,i}(a) + 1):
+
+one imagined visit is spread evenly over the k+1 next levels 0..k, of which level 0 is not followed. With the true q and
+gamma = 0 the mean of U-hat is U - b exactly.
+
+b_{l,i} is a running mean of totals, 0 at first. U-hat uses b from before the episode; then, at the states on the path,
+
+    b_{l,i} <- b_{l,i} + max(1 / n, 1/100) (X - b_{l,i}),     n = sum_a N_{l,i}(a), the present visit included:
+
+the mean of the first 100 visits, and from then on one that forgets. There are no ties: the policy is a softmax.
+
+Deviations from the reference, which plays against an adversary: empirical transitions in place of optimistic ones and no
+exploration bonus; the baseline b, which lowers the variance and is independent of the action; values are rewards in [0, 1].
 """
 
 from __future__ import annotations

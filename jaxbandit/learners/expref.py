@@ -20,7 +20,8 @@ The arm of (l, i, a) is the randomised policy
 
 played n = ceil(12 s ln T / eps^2) times. Exploration is drawn anew in every episode, as the lemmas
 need. The active sets change only when a phase is complete; after the last phase the learner plays
-alpha-hat of the last complete one. The two learners differ in exploration and in C_{l,i}, and in
+alpha-hat of the last complete one (action 0 before the first). Ties of Phi-hat go to the first action; arms are played in
+index order, so numbering the actions otherwise matters where T cuts a stage short. The two learners differ in exploration and in C_{l,i}, and in
 nothing else.
 
 With the constants of the theorems (preset "theory") the guarantee holds and nothing is eliminated

@@ -34,16 +34,20 @@ of its probability, so visits from stage i to stage j shrink by (1 - g)^(j-i) at
 on C holds for C_{l,i} / (1 - g)^(H-i), and the bounds grow by 1 / (1 - g)^(H-1) at most.
 
 With ``deviations`` z (the practical presets; none in "theory") the slack C_{l,i} eps is replaced by z
-standard errors of a difference, z sqrt(2 s^2 / n), with s^2 an estimate of the variance of an
-episode's total. The design pays for it: sums of arms are all that is seen, but the means of the p^2
-arms are additive in at most 1 + sum_l (|A_{l,i}| - 1) numbers, and what is left of them, the residuals,
+standard errors of a difference, z sqrt(2 s^2 / n), with n that of the phase, as above (not the N >= n episodes
+that an action got), and s^2 here an estimate of the variance of an episode's total. The design pays for it: sums of arms
+are all that is seen, but the means of the p^2 arms are additive in at most 1 + sum_l (|A_{l,i}| - 1) numbers, and what is left of them, the residuals,
 is noise. Their sum of squares times the episodes of an arm has the mean sum_b (1 - h_b) sigma_b^2, with
 sigma_b^2 the variance of an episode of arm b and h_b its leverage, which is the degrees of freedom
 f = sum_b (1 - h_b) times a weighted mean of the variances (`residuals`). They are added up over all
-stages that were played, with one degree of freedom of the largest variance that totals in [0, 1] can
-have, V (1 - V), because there may be none: s^2 = (squares + V (1 - V)) / (f + 1). A constant C is too
+stages that were played, in this phase and the earlier ones, the present stage included, with one degree of freedom of the
+largest variance that totals in [0, 1] can have, V (1 - V), because there may be none; V is the mean total of all episodes
+of the present stage: s^2 = (squares + V (1 - V)) / (f + 1). A constant C is too
 bold where totals are noisy and too timid where they are not; a number of standard errors is neither.
 The theorems do not cover it: z standard errors fail with a probability that does not fall with T.
+
+Ties of Phi-hat go to the first action. Arms are played in the order of the array, whose symbols are active actions in index
+order, so numbering the actions otherwise matters where T cuts a stage short.
 
 Deviations from ExpRef beside these: a stage whose levels all have one active action is not
 played; phases run while eps > sqrt(H A ln T / T), without k, because a phase is shorter.

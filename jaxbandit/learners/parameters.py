@@ -1,39 +1,56 @@
-"""Checks of the learners' parameters: `Learner.check` of each, which constructors and `grid` call."""
+"""The ranges of the learners' parameters as specs, and `Learner.check` made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from jaxbandit.checks import number
 from jaxbandit.learners.phases import MAX_PHASES
+from jaxbandit.specs import Real, Spec, Whole
 
+POSITIVE = Real(low=0, above=True)
+SCHEDULE: dict[str, Spec] = {
+    "episodes_scale": POSITIVE,
+    "threshold_scale": POSITIVE,
+    "threshold": POSITIVE,
+    "first_epsilon": POSITIVE,
+    "ratio": Real(0, 1, above=True, below=True),
+    "last_epsilon": POSITIVE,
+    "num_phases": Whole(1, MAX_PHASES),
+    "exploration_scale": POSITIVE,
+    "greedy_share": Real(0, 1),
+    "deviations": POSITIVE,
+}
+"""Of ExpRef in all its forms."""
 UNSET = {"threshold": np.nan, "deviations": np.nan, "last_epsilon": np.nan, "num_phases": np.inf}
 """Values that stand for "as in the paper" and "no limit"."""
 
 
-@cache
-def at_least_zero(*names: str, above: bool = False) -> Callable[[Mapping[str, Any]], None]:
-    """A `Learner.check` that refuses values of these parameters below 0 (``above``: 0 as well).
-
-    The same object for the same names, so that learners that differ in values only are one program.
+class SpecCheck:
+    """A `Learner.check`: every entry of a parameter that has a spec is checked by it.
 
     Example:
-        >>> at_least_zero("bonus_scale")({"bonus_scale": -1.0})
+        >>> SpecCheck(bonus_scale=Real(low=0))({"bonus_scale": -1.0})
         Traceback (most recent call last):
         ...
         ValueError: bonus_scale: -1.0; accepted: a finite number >= 0
     """
 
-    def check(params: Mapping[str, Any]) -> None:
-        for name in names:
-            for value in np.ravel(np.asarray(params[name])).tolist():
-                number(name, value, low=0, above=above)
+    def __init__(self, **specs: Spec):
+        """By the name of the parameter."""
+        self.specs = specs
 
-    return check
+    def __call__(self, params: Mapping[str, Any]) -> None:
+        """Raises ValueError, naming the parameter."""
+        for name in self.specs.keys() & params.keys():
+            for value in np.ravel(np.asarray(params[name])).tolist():
+                self.specs[name].check(name, value)
+
+
+check_gradient = SpecCheck(baseline_decay=Real(0, 1, below=True), learning_rate=POSITIVE)
+"""Of policy gradient."""
 
 
 def scales(*, above: bool = False, **values: Any) -> dict[str, Any]:
@@ -48,8 +65,9 @@ def scales(*, above: bool = False, **values: Any) -> dict[str, Any]:
         ...
         ValueError: bonus_scale: -1; accepted: a finite number >= 0
     """
-    params = {name: np.float32(number(name, x, low=0, above=above)) for name, x in values.items()}
-    return {"params": params, "check": at_least_zero(*values, above=above)}
+    spec = Real(low=0, above=above)
+    params = {name: np.float32(spec.check(name, value)) for name, value in values.items()}
+    return {"params": params, "check": SpecCheck(**dict.fromkeys(values, spec))}
 
 
 def epsilon_table(epsilons: Any) -> np.ndarray:
@@ -88,59 +106,11 @@ def check_schedule(params: Mapping[str, Any]) -> None:
             if not np.all(np.isnan(array)):
                 epsilon_table(array[: max(count, 1)])
         elif name not in UNSET or not np.array_equal(value, UNSET[name], equal_nan=True):
-            check_schedule_value(name, value)
+            SCHEDULE[name].check(name, np.asarray(value)[()])
     slacks = {name: params[name] for name in ("threshold", "deviations") if name in params}
     if len(slacks) == 2 and not np.any(np.isnan([float(value) for value in slacks.values()])):
         shown = " with ".join(f"{name}: {float(value)}" for name, value in slacks.items())
         raise ValueError(f"{shown}; accepted: one of them (nan for the other)")
-
-
-def check_schedule_value(name: str, value: Any) -> None:
-    """Refuses a value of one parameter of ExpRef.
-
-    Example:
-        >>> check_schedule_value("num_phases", 2.5)
-        Traceback (most recent call last):
-        ...
-        ValueError: num_phases: 2.5; accepted: whole numbers, 1..32
-    """
-    if name == "num_phases":
-        whole = np.ndim(value) == 0 and not isinstance(value, str | bytes | bool)
-        if not (whole and value in range(1, MAX_PHASES + 1)):
-            raise ValueError(f"num_phases: {value}; accepted: whole numbers, 1..{MAX_PHASES}")
-        return
-    high = 1 if name in ("ratio", "greedy_share") else np.inf
-    number(name, value, low=0, above=name != "greedy_share", high=high)
-    if name == "ratio" and float(value) == 1:
-        raise ValueError(f"ratio: {value!r}; accepted: a number > 0 and < 1")
-
-
-def check_bonus(params: Mapping[str, Any]) -> None:
-    """Refuses parameters that UCB-VI cannot mean (its `Learner.check`).
-
-    Example:
-        >>> check_bonus({"bonus_scale": float("nan")})
-        Traceback (most recent call last):
-        ...
-        ValueError: bonus_scale: nan; accepted: a finite number >= 0
-    """
-    number("bonus_scale", params["bonus_scale"], low=0)
-
-
-def check_gradient(params: Mapping[str, Any]) -> None:
-    """Refuses parameters that policy gradient cannot mean (its `Learner.check`).
-
-    Example:
-        >>> check_gradient({"baseline_decay": 1.0})
-        Traceback (most recent call last):
-        ...
-        ValueError: baseline_decay: 1.0; accepted: a number >= 0 and < 1
-    """
-    if number("baseline_decay", params["baseline_decay"], low=0, high=1) == 1:
-        given = params["baseline_decay"]
-        raise ValueError(f"baseline_decay: {given!r}; accepted: a number >= 0 and < 1")
-    if "learning_rate" in params:
-        number("learning_rate", params["learning_rate"], low=0, above=True)
 
 
 def check_policy(params: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from jaxbandit.learner.presets import Presets
 from jaxbandit.learners.expref import block_form
 from jaxbandit.learners.expref_shared import block_form as shared_block_form
 from jaxbandit.learners.from_blocks import from_blocks
-from jaxbandit.learners.parameters import check_schedule, check_schedule_value, epsilon_table
+from jaxbandit.learners.parameters import SCHEDULE, check_schedule, epsilon_table
 from jaxbandit.learners.phases import PAPER
 from jaxbandit.options import known, spelled_out
 from jaxbandit.types import Array
@@ -213,7 +213,7 @@ def schedule_params(name: str, preset: str | None, given: Mapping[str, Any]) -> 
         if key == "epsilons":
             chosen[key] = epsilon_table(value)
         else:
-            check_schedule_value(key, value)
+            SCHEDULE[key].check(key, value)
             chosen[key] = np.asarray(value, np.float64)
     for one, other in (("threshold", "deviations"), ("deviations", "threshold")):
         if given.get(one) is not None and given.get(other) is None and other in chosen:

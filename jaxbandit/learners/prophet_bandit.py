@@ -9,7 +9,12 @@ Phi-hat(a) the mean total,
 
     alpha-hat_i = argmax Phi-hat,   N_i = {a : Phi-hat(a) >= max Phi-hat - C_i eps},   C_i = H - i + 1.
 
-N_i replaces the active set when the phase is complete, and eps is halved.
+Ties go to the first action. N_i replaces the active set when all stages of the phase are done, and eps is halved, from
+``first_epsilon`` on.
+
+When it stops: phases run while eps > sqrt(H A ln T / T). After the last of them, alpha-hat of the last complete phase is
+played until T. A phase that T cuts short ends the run; a phase is never left early, also if each stage has one active
+threshold left.
 
 Why C_i is right. Let Q_i be the probability of reaching stage i in that play, V* and V^ the optimal
 value and that of alpha-hat, and let all Phi-hat be within eps/2. (1) alpha-hat_i loses at most eps /
@@ -27,7 +32,6 @@ order of the actions is told (``rank``); the MDP must have k = 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import chex
@@ -35,9 +39,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import choice, number
+from jaxbandit.checks import choice
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learners.from_blocks import from_blocks
+from jaxbandit.learners.parameters import POSITIVE, SpecCheck
 from jaxbandit.learners.phases import MAX_PHASES, phases
 from jaxbandit.types import Array
 
@@ -112,11 +117,7 @@ def prophet_bandit(
     return made._replace(check=check)
 
 
-def check(params: Mapping[str, Any]) -> None:
-    """Raises ValueError for parameters that are not above 0."""
-    for name, value in params.items():
-        for one in np.ravel(np.asarray(value)).tolist():
-            number(name, one, low=0, above=True)
+check = SpecCheck(episodes_scale=POSITIVE, threshold_scale=POSITIVE, first_epsilon=POSITIVE)
 
 
 def init(problem: Problem, constants: Any, key: Array) -> ProphetState:

@@ -13,7 +13,9 @@ in which X_i <= v_j, and D_j those in which it was v_j. Each is raised to
     min(1, D_j / N_j + c sqrt(L / N_j)),     1 where N_j = 0,     L = ln(5 A H T / delta), delta = 1/T,
 
 which makes X_i larger in the stochastic order; the value of the prophet problem is monotone in it.
-Planning in the raised law is therefore optimistic. c is ``bonus_scale``.
+Planning in the raised law is therefore optimistic. c is ``bonus_scale``. Q is not clipped; ties go to the first action, the
+smallest threshold (before the first episode every stage surely has its largest value, so all thresholds but the largest
+are equal). What was seen is counted and the plan renewed after every episode.
 
 Deviations from the reference: the band is put on the conditional probabilities of a law seen from
 above rather than on its distribution function, because which values are shown depends on the action;

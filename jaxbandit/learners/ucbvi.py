@@ -17,8 +17,9 @@ where c is ``bonus_scale`` and N'_{i+1}(s) the number of visits to level s of st
 Bernstein bonus is that of the paper's Algorithm 4 with values in [0, 1] instead of [0, H]; rewards
 are unknown here, so their deviation is added, and r (1 - r) bounds the variance of a reward in [0,
 1]. The last sum runs over states of
-unknown value only: stages before H, levels from 1. ``monotone`` takes the min with the Q of the
-episode before, as Algorithm 2 does.
+unknown value only: stages before H, levels from 1. Deviation from the reference: its Algorithm 2 also takes the min with
+the Q of the episode before, which is ``monotone=True`` here; the default leaves it out. The policy is greedy in the clipped
+Q, and ties go to the first action: among actions that were never tried, or whose Q is clipped at 1, numbering decides.
 
 Only counts and what follows from them at single entries are kept. An episode visits one entry (l, a) of each stage, so
 only there r, p and b change: they are computed for the visited entries [H] and put in their places, and planning reads

@@ -175,7 +175,8 @@ def plot_comparison(
         ax.plot(pair.difference, row, "o", ms=3.5, color=color)
     ax.axvline(0, color=GREY, lw=0.8)
     _name_rows(ax, [f"{pair.worse} − {pair.better}" for pair in pairs])
-    low, high = min(0.0, *(p.low for p in pairs)), max(0.0, *(p.high for p in pairs))
+    ends = [x for p in pairs for x in (p.difference, p.low, p.high) if np.isfinite(x)]
+    low, high = min(0.0, *ends), max(0.0, *ends)
     room = 0.04 * (high - low or 1.0)
     number_axis(ax, "x", low - room, high + room, False)
     ax.set_xlabel("difference of regret", fontsize=TEXT_SIZE)
@@ -234,6 +235,6 @@ def plot_profiles(
     note = (
         f"{profiles.num_instances} instances x {profiles.num_seeds} seeds; "
         f"{100 * one.level:g} % score intervals, stratified by instance"
-    ) + ("; few seeds: cover less if skewed" if one.doubt else "")
+    ) + ("; few seeds: cover less if skewed" if one.warning else "")
     text = heading(ax, "Performance profiles" if title is None else title, [note], subtitle)
     return Drawn(figure_of(ax), ax, dict(profiles.share), text)

@@ -154,9 +154,9 @@ def _band(
         )
     values = np.stack(runs, axis=1)
     b = band_of_regrets(values, kind, level, key=key, replicates=of)
-    # every point is a number of its own here: one doubtful interval is enough
-    each = (band_of_regrets(values[:, [j]], kind, level, key=key).doubt for j in range(len(runs)))
-    return b._replace(doubt=max(each))
+    # every point is a number of its own here: one warning is enough
+    each = (band_of_regrets(values[:, [j]], kind, level, key=key).warning for j in range(len(runs)))
+    return b._replace(warning=max(each))
 
 
 def _draw(

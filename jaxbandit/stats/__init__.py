@@ -1,6 +1,6 @@
 """Statistics apart from drawing: intervals, replicates out of a Dataset, growth rates, tables.
 
-`intervals`, `doubts`, `bootstrap` and `max_t` know numbers only, `replication` reads Datasets, `summaries`, `decisions` and
+`intervals`, `coverage_warnings`, `bootstrap` and `joint` know numbers only, `replication` reads Datasets, `summaries`, `decisions` and
 `profiles` build on them.
 From outside: the names below. May import: nothing of this package but `checks`, `tabular` and `types`.
 """
@@ -14,6 +14,7 @@ from jaxbandit.stats.intervals import (
     mean_interval,
     paired_difference,
 )
+from jaxbandit.stats.joint import fewest_runs
 from jaxbandit.stats.profiles import (
     Improvement,
     Profiles,
@@ -57,6 +58,7 @@ __all__ = [
     "compare_values",
     "curve_names",
     "families",
+    "fewest_runs",
     "final_table",
     "format_table",
     "improvement_table",

@@ -1,4 +1,4 @@
-"""How many standard errors an interval extends: Student's quantile, or that of the bootstrap-t.
+"""The bootstrap, and how many standard errors a band extends: Student's quantile, or that of the bootstrap-t.
 
 The kinds are those of `jaxbandit.stats.intervals`. Everything is seeded: the same key gives the same band.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxbandit.stats.joint import FLAT
 from jaxbandit.types import Array
 
 FEW = 8
@@ -24,7 +25,7 @@ def multiplier(
 
     count = curves.shape[0]
     spread = curves.std(axis=0, ddof=1)
-    moving = np.isfinite(spread) & (spread > 1e-12 * np.abs(curves).max(axis=0))
+    moving = np.isfinite(spread) & (spread > FLAT * np.abs(curves).max(axis=0))
     plain = float(stats.t.ppf((1 + level) / 2, count - 1))
     if kind in ("t", "skewed") or not moving.any():
         return plain
@@ -48,13 +49,18 @@ def _bootstrap_t(standard: np.ndarray, rng: np.random.Generator, num_resamples: 
     """Student ratios t* of resampled means, [resamples, points]; columns of ``standard`` are
     standardised."""
     count = standard.shape[0]
-    times = rng.multinomial(count, np.full(count, 1 / count), size=num_resamples).astype(np.float64)
+    times = resampled_counts(rng, count, num_resamples)
     mean = times @ standard / count
     variance = (times @ standard**2 / count - mean**2) * count / (count - 1)
     # A resample of one repeated value has no spread: its ratio is beyond every finite one.
     constant = variance < 1e-10
     ratio = mean * np.sqrt(count) / np.sqrt(np.where(constant, 1.0, variance))
     return np.where(constant, np.copysign(np.inf, mean), ratio)
+
+
+def resampled_counts(rng: np.random.Generator, count: int, num_resamples: int) -> np.ndarray:
+    """How often each of ``count`` replicates is in each resample, float [resamples, count]."""
+    return rng.multinomial(count, np.full(count, 1 / count), size=num_resamples).astype(np.float64)
 
 
 def generator(key: Any) -> np.random.Generator:

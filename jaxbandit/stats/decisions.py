@@ -1,8 +1,9 @@
 """Which learner is better: all pairs at once, paired, with one error rate for the whole answer.
 
 `compare` looks at the difference of every pair of learners, run by run (the same instance and seed),
-and gives intervals that hold *together* with the stated probability (`jaxbandit.stats.max_t`). A pair is
-decided if its interval leaves 0 out; all statements of one comparison, and the ranking made of them,
+and gives intervals that hold *together* with the stated probability (`jaxbandit.stats.joint`): Student-t with
+Bonferroni's correction, whose width in standard errors falls with every run that is added. A pair is
+decided if its interval leaves 0 out and there are enough runs for a decision (`fewest_runs`); all statements of one comparison, and the ranking made of them,
 are true together with probability ``level``. A learner's place runs from 1 + (those that are decided
 to be better) to the number of learners - (those that are decided to be worse).
 
@@ -21,8 +22,10 @@ import numpy as np
 from jaxbandit import checks
 from jaxbandit.checks import accept, real_array, share
 from jaxbandit.result_axes import whole
+from jaxbandit.stats.bootstrap import generator
+from jaxbandit.stats.coverage_warnings import WARNINGS, coverage_warning, joint_warning
 from jaxbandit.stats.intervals import MOST_RESAMPLES
-from jaxbandit.stats.max_t import simultaneous
+from jaxbandit.stats.joint import JointIntervals, joint_intervals
 from jaxbandit.stats.replication import CurveName, curve_names, families
 from jaxbandit.tabular import write_table
 
@@ -41,11 +44,13 @@ class Pair(NamedTuple):
     high: float
     p_value: float
     """Adjusted for all pairs of the comparison."""
+    enough: bool = True
+    """Whether there are enough runs for any decision; see `jaxbandit.stats.joint`."""
 
     @property
     def decided(self) -> bool:
-        """Whether the interval leaves 0 out."""
-        return self.low > 0
+        """Whether the interval leaves 0 out, and enough runs say so."""
+        return self.enough and self.low > 0
 
 
 class Comparison(NamedTuple):
@@ -108,7 +113,7 @@ class Comparison(NamedTuple):
                 pair.better,
                 pair.worse,
                 f"{pair.difference:.4g}",
-                f"{pair.low:.4g} to {pair.high:.4g}",
+                f"{pair.low:.4g} to {pair.high:.4g}" if np.isfinite(pair.high) else "none",
                 "< 0.001" if pair.p_value < 0.001 else f"{pair.p_value:.3f}",
                 "yes" if pair.decided else "no",
             ]
@@ -139,8 +144,8 @@ def compare(
         family: one family; by default the mean over all of them.
         level: the probability with which all statements are right together.
         variable: "regret" (its last value), or another variable with one number per run.
-        key: seeds the bootstrap.
-        num_resamples: bootstrap resamples.
+        key: not used: the intervals are not resampled any more.
+        num_resamples: not used.
 
     Example:
         >>> import numpy as np, xarray as xr
@@ -177,11 +182,13 @@ def compare_values(
     Example:
         >>> import numpy as np
         >>> seeds = np.arange(8.0)[:, None]
-        >>> compare_values(["A", "B"], [np.hstack([seeds, seeds + 1 + 0.1 * np.sin(seeds)])]).decided
-        True
+        >>> values = np.hstack([seeds, seeds + 1 + 0.1 * np.sin(seeds)])
+        >>> compare_values(["A", "B"], [values]).decided, compare_values(["A", "B"], [values[:5]]).decided
+        (True, False)
     """
     level = share("level", level)
-    num_resamples = checks.whole("num_resamples", num_resamples, at_most=MOST_RESAMPLES)
+    generator(key)
+    checks.whole("num_resamples", num_resamples, at_most=MOST_RESAMPLES)
     learners = _names(learners)
     strata = _strata(strata, len(learners))
     means = np.mean([values.mean(axis=0) for values in strata], axis=0)
@@ -189,18 +196,21 @@ def compare_values(
     ordered = [values[:, order] for values in strata]
     index = list(itertools.combinations(range(len(order)), 2))
     first, second = (list(side) for side in zip(*index, strict=True))
-    found = simultaneous(
-        [values[:, second] - values[:, first] for values in ordered],
-        level,
-        key=key,
-        num_resamples=num_resamples,
-    )
+    differences = [values[:, second] - values[:, first] for values in ordered]
+    found = joint_intervals(differences, level)
+    enough = found.runs >= found.fewest
     sorted_names = tuple(str(learners[j]) for j in order)
     pairs = tuple(
-        Pair(sorted_names[a], sorted_names[b], *map(float, numbers))
-        for (a, b), *numbers in zip(
-            index, found.value, found.low, found.high, found.p_value, strict=True
+        Pair(
+            better=sorted_names[a],
+            worse=sorted_names[b],
+            difference=float(found.value[j]),
+            low=float(found.low[j]),
+            high=float(found.high[j]),
+            p_value=float(found.p_value[j]),
+            enough=enough,
         )
+        for j, (a, b) in enumerate(index)
     )
     count = " + ".join(str(len(values)) for values in strata)
     return Comparison(
@@ -209,9 +219,19 @@ def compare_values(
         pairs=pairs,
         level=level,
         replicates=f"{count} replicates",
-        method=found.method,
+        method=_method(found, differences),
         strata=tuple(ordered),
     )
+
+
+def _method(found: JointIntervals, differences: Sequence[np.ndarray]) -> str:
+    """How the intervals were made, and what speaks against them."""
+    text = "Student-t, Bonferroni's correction"
+    if found.runs < found.fewest:
+        return f"{text}; {found.runs} runs decide nothing, {found.fewest} or more can"
+    moving = [x for values in differences for x in values.T if np.ptp(x) > 0]
+    warning = joint_warning(coverage_warning(x) for x in moving)
+    return f"{text} ({WARNINGS[warning]})" if warning else text
 
 
 def _names(learners: Any) -> list[str]:

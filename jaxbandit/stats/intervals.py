@@ -24,7 +24,10 @@ honest name:
 What "95 %" is worth was measured (``python -m jaxbandit.experiments.bench.coverage`` prints the
 table): on exponential data, 3, 6 and 32 runs, "t" covers 88, 89 and 93 %, "skewed" 95 % each time;
 on normal data 95 % and 95 to 96 %. On lognormal data (skewness 6) both are lower, 82 to 88 and 89 to 92 %. A
-band whose runs are too few to look skewed, or look so, says that it may cover less (`doubt_of`).
+band whose runs are too few to look skewed, or look so, says that it may cover less (`coverage_warning`).
+
+Runs that all agree have no spread to speak of. From `fewest_runs` on (6 at 95 %) their interval is the point; fewer of them
+have no interval (nan), because coins fall alike that often by chance.
 
 Replicates that are nan throughout (runs that do not exist) are left out of n. A point at which some
 other replicate is nan (sweeps joined that were recorded at other episodes) has the band nan, which
@@ -40,7 +43,8 @@ import numpy as np
 
 from jaxbandit.checks import accept, real_array, share, whole
 from jaxbandit.stats.bootstrap import generator, multiplier
-from jaxbandit.stats.doubts import DOUBTS, doubt_of
+from jaxbandit.stats.coverage_warnings import WARNINGS, coverage_warning, joint_warning
+from jaxbandit.stats.joint import FLAT, fewest_runs
 from jaxbandit.types import Array
 
 KINDS = ("t", "bootstrap", "simultaneous", "quantile", "skewed")
@@ -61,7 +65,7 @@ class Band(NamedTuple):
     center: np.ndarray
     """float [points]: the mean (the median for "quantile")."""
     low: np.ndarray
-    """float [points]; nan where there is no interval (fewer than two replicates)."""
+    """float [points]; nan where there is no interval (fewer than two replicates, or too few that all agree)."""
     high: np.ndarray
     """float [points]."""
     n: int
@@ -72,9 +76,13 @@ class Band(NamedTuple):
     """One of `KINDS`, or "score" for the shares of `jaxbandit.stats.profiles`."""
     replicates: str = "seeds"
     """What the replicates are: "seeds" or "instances"."""
-    doubt: str = ""
-    """Why the interval may cover less than it says: "few", "skewed", or "" if nothing speaks for
-    it."""
+    warning: str = ""
+    """Why the interval may cover less than its level: "few", "skewed" or ""."""
+
+    @property
+    def doubt(self) -> str:
+        """The former name of ``warning``."""
+        return self.warning
 
     @property
     def method(self) -> str:
@@ -82,8 +90,8 @@ class Band(NamedTuple):
         percent = f"{100 * self.level:g} %"
         if self.kind == "quantile":
             return f"median and central {percent} of the runs"
-        doubt = f" ({DOUBTS[self.doubt]})" if self.doubt else ""
-        return f"mean and {percent} {_NAMES[self.kind]}{doubt}"
+        warning = f" ({WARNINGS[self.warning]})" if self.warning else ""
+        return f"mean and {percent} {_NAMES[self.kind]}{warning}"
 
     def describe(self) -> str:
         """Method and number of replicates, as printed on figures.
@@ -124,9 +132,13 @@ class Estimate(NamedTuple):
     """Confidence level."""
     replicates: str = "seeds"
     """What the replicates are: "seeds" or "instances"."""
-    doubt: str = ""
-    """Why the interval may cover less than it says: "few", "skewed", or "" if nothing speaks for
-    it."""
+    warning: str = ""
+    """Why the interval may cover less than its level: "few", "skewed" or ""."""
+
+    @property
+    def doubt(self) -> str:
+        """The former name of ``warning``."""
+        return self.warning
 
     def __str__(self) -> str:
         """The number, its interval and what it rests on.
@@ -137,9 +149,9 @@ class Estimate(NamedTuple):
         """
         if not np.isfinite([self.low, self.high]).all():
             return f"{self.value:.4g} (no interval; {self.n} {self.replicates})"
-        doubt = f"; {DOUBTS[self.doubt]}" if self.doubt else ""
+        warning = f"; {WARNINGS[self.warning]}" if self.warning else ""
         percent = f"{100 * self.level:g} % interval {self.low:.4g} to {self.high:.4g}"
-        return f"{self.value:.4g} ({percent}{doubt}; {self.n} {self.replicates})"
+        return f"{self.value:.4g} ({percent}{warning}; {self.n} {self.replicates})"
 
 
 def band(
@@ -189,15 +201,19 @@ def band(
         return Band(center=center, low=nothing, high=nothing, **about)
     error = curves.std(axis=0, ddof=1) / np.sqrt(count)
     half = multiplier(curves, kind, level, random, num_resamples) * error
+    low, high, warning = center - half, center + half, ""
     if kind == "skewed":
         low, high = _skewed(curves, center, half)
-        return Band(center=center, low=low, high=high, **about)
-    doubt = doubt_of(curves[:, -1], kind) if half.any() else ""
-    return Band(center=center, low=center - half, high=center + half, doubt=doubt, **about)
+    elif half.any():
+        warning = coverage_warning(curves[:, -1], kind)
+    if count < fewest_runs(level):
+        flat = error <= FLAT * np.abs(curves).max(axis=0)
+        low, high = np.where(flat, np.nan, [low, high])
+    return Band(center=center, low=low, high=high, warning=warning, **about)
 
 
 def method_of_all(bands: Iterable[Band]) -> str:
-    """What the bands of a figure are, with every doubt that any of them has.
+    """What the bands of a figure are, with the warnings of all of them.
 
     Example:
         >>> even, far = np.arange(32.0)[:, None], np.arange(32.0)[:, None] ** 6
@@ -207,8 +223,7 @@ def method_of_all(bands: Iterable[Band]) -> str:
     some = [b for b in bands if b.n > 1]
     if not some:
         return "no intervals"
-    doubts = {b.doubt for b in some if b.doubt}
-    return some[0]._replace(doubt="both" if len(doubts) > 1 else "".join(doubts)).method
+    return some[0]._replace(warning=joint_warning(b.warning for b in some)).method
 
 
 def _skewed(
@@ -250,7 +265,7 @@ def mean_interval(
         n=b.n,
         level=b.level,
         replicates=replicates,
-        doubt=b.doubt,
+        warning=b.warning,
     )
 
 
@@ -271,7 +286,7 @@ def paired_difference(
 
     Example:
         >>> import numpy as np
-        >>> easy_and_hard = np.array([[1.0], [5.0], [9.0]])
+        >>> easy_and_hard = np.arange(8.0)[:, None]
         >>> b = paired_difference(easy_and_hard + 2.0, easy_and_hard)
         >>> float(b.low[0]), float(b.high[0])
         (2.0, 2.0)
@@ -306,3 +321,30 @@ def as_curves(curves: Array, *, gaps: bool = False, name: str = "curves") -> np.
             "numbers (a replicate that is nan throughout is left out)"
         )
     return curves[~missing]
+
+
+def jackknife_half_width(left_out: Array, level: float) -> float:
+    """Half the width of the Student-t interval of a statistic, from its values without replicate 1, ..., n each.
+
+    nan for fewer than two replicates, and for fewer than `fewest_runs` that all agree.
+
+    Args:
+        left_out: [n], the statistic without replicate 1, 2, ..., n.
+        level: confidence level.
+
+    Example:
+        >>> runs = np.asarray([1.0, 2.0, 4.0, 5.0])
+        >>> means = (runs.sum() - runs) / 3                # of a mean it is the t-interval
+        >>> round(jackknife_half_width(means, 0.95), 3), round(3.1824 * float(runs.std(ddof=1)) / 2, 3)
+        (2.905, 2.905)
+    """
+    from scipy import stats
+
+    values = np.asarray(left_out, np.float64)
+    count = values.size
+    if count < 2:
+        return float("nan")
+    error = np.sqrt((count - 1) / count * np.sum((values - values.mean()) ** 2))
+    if count < fewest_runs(level) and error <= FLAT * np.abs(values).max():
+        return float("nan")
+    return float(stats.t.ppf((1 + level) / 2, count - 1) * error)

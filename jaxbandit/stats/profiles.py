@@ -6,7 +6,7 @@ are not. Both are shares p, and their intervals, point by point, are Wilson's fo
 from the bootstrap's variance but never more than the number of runs. The bootstrap's percentiles,
 usual for these two, cover 73 % instead of 95 % at 3 seeds: where all runs agree they have no width.
 The best learner's regret, to which profiles are ratios, is a guess from few seeds, and worse if they are skewed, so bands
-of profiles cover 90 to 96 %, on lognormal runs 82 to 93 %: with few seeds they say so (``doubt``).
+of profiles cover 90 to 96 %, on lognormal runs 82 to 93 %: with few seeds they say so (``warning``).
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ import numpy as np
 from jaxbandit import checks
 from jaxbandit.checks import accept, real_array, share
 from jaxbandit.result_axes import whole
-from jaxbandit.stats.bootstrap import generator
+from jaxbandit.stats.bootstrap import generator, resampled_counts
+from jaxbandit.stats.coverage_warnings import FEW_TO_JUDGE
 from jaxbandit.stats.decisions import final_values
-from jaxbandit.stats.doubts import FEW_TO_JUDGE
 from jaxbandit.stats.intervals import MOST_RESAMPLES, Band
-from jaxbandit.stats.max_t import resampled_counts
 from jaxbandit.stats.replication import curve_names, families
 from jaxbandit.tabular import records, write_table
 
@@ -123,7 +122,7 @@ def performance_profiles(
             n=seeds,
             level=level,
             kind="score",
-            doubt="few" if seeds < FEW_TO_JUDGE else "",
+            warning="few" if seeds < FEW_TO_JUDGE else "",
         )
         for j, label in enumerate(labels)
     }

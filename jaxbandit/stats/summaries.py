@@ -14,9 +14,8 @@ import numpy as np
 
 from jaxbandit.checks import accept, number, real_array, share, some
 from jaxbandit.result_axes import whole
-from jaxbandit.stats.doubts import DOUBTFUL, doubt_of
-from jaxbandit.stats.intervals import Estimate, as_curves
-from jaxbandit.stats.jackknife import half_width
+from jaxbandit.stats.coverage_warnings import MAY_COVER_LESS, coverage_warning
+from jaxbandit.stats.intervals import Estimate, as_curves, jackknife_half_width
 from jaxbandit.stats.replication import (
     curve_names,
     families,
@@ -43,7 +42,7 @@ def loglog_slope(
     decade) to T, so the answer does not depend on the recorded episodes. The interval is the jackknife
     over replicates: n slopes with one replicate left out each, Student-t with n - 1 degrees of
     freedom. Measured: 95 % for normal data; for exponential data 88 % at n = 6, 94 % at n = 32, so few or skewed
-    replicates get the word that t-intervals get (``doubt``). Theorems 3.1 and 3.11 bound the exponent by 1/2.
+    replicates get the warning that t-intervals get. Theorems 3.1 and 3.11 bound the exponent by 1/2.
 
     Args:
         episodes: [points], increasing.
@@ -95,7 +94,7 @@ def loglog_slope(
             "accepted: positive, or a later fit_from"
         )
     left_out = slope(others)
-    half = half_width(left_out, level)
+    half = jackknife_half_width(left_out, level)
     return Estimate(
         value=value,
         low=value - half,
@@ -103,7 +102,7 @@ def loglog_slope(
         n=count,
         level=level,
         replicates=replicates,
-        doubt=doubt_of(left_out) if half > 1e-12 else "",
+        warning=coverage_warning(left_out) if half > 1e-12 else "",
     )
 
 
@@ -192,7 +191,7 @@ def _matched(episodes: Array, curves: Array) -> tuple[np.ndarray, np.ndarray]:
     return episodes, curves
 
 
-NOTE = f'{DOUBTFUL}; kind="skewed" covers more'
+NOTE = f'{MAY_COVER_LESS}; kind="skewed" covers more'
 """A line under the table where it is so."""
 
 
@@ -212,8 +211,13 @@ class Row(NamedTuple):
     replicates: str
     """What n counts: "seeds" or "instances"."""
     level: float
-    doubt: str = ""
-    """Why the interval may cover less than it says: "few", "skewed" or ""."""
+    warning: str = ""
+    """Why the interval may cover less than its level: "few", "skewed" or ""."""
+
+    @property
+    def doubt(self) -> str:
+        """The former name of ``warning``."""
+        return self.warning
 
 
 def final_table(
@@ -231,11 +235,11 @@ def final_table(
     Example:
         >>> import numpy as np, xarray as xr
         >>> dims = ("learner", "instance", "seed", "episode")
-        >>> ds = xr.Dataset({"regret": (dims, np.full((1, 1, 3, 2), 1500.0))},
+        >>> ds = xr.Dataset({"regret": (dims, np.full((1, 1, 8, 2), 1500.0))},
         ...                 coords={"learner": ["ExpRef"], "instance": ["I1"], "episode": [5000, 10000]})
         >>> print(format_table(final_table(ds)))
         family  learner  final regret  95 % interval   replicates
-        I1      ExpRef          1,500  1,500 to 1,500  3 seeds
+        I1      ExpRef          1,500  1,500 to 1,500  8 seeds
     """
     ds = whole(ds, "regret")
     chosen = some("panels", panels, list(families(ds)))
@@ -259,7 +263,7 @@ def final_table(
                         n=b.n,
                         replicates=b.replicates,
                         level=b.level,
-                        doubt=b.doubt,
+                        warning=b.warning,
                     )
                 )
     return rows
@@ -268,13 +272,13 @@ def final_table(
 def format_table(rows: Sequence[Row], format: str = "text") -> str:
     """The rows of `final_table` as "text", "markdown", "latex" or "csv"; see there for an example.
 
-    In "csv" mean, low and high are columns of their own with all digits, for other programs, and so is ``doubt``; the
+    In "csv" mean, low and high are columns of their own with all digits, for other programs, and so is ``warning``; the
     other formats have a line under the table where some interval may cover less than it says (in LaTeX a comment).
     """
     rows = records("rows", rows, Row, "what jb.stats.final_table gives")
     accept("format", format, FORMATS)
     if format == "csv":
-        columns = ("family", "label", "mean", "low", "high", "level", "n", "replicates", "doubt")
+        columns = ("family", "label", "mean", "low", "high", "level", "n", "replicates", "warning")
         plain = [[str(getattr(row, name)) for name in columns] for row in rows]
         return write_table(["family", "learner", *columns[2:]], plain, format)
     if not rows:
@@ -296,9 +300,8 @@ def format_table(rows: Sequence[Row], format: str = "text") -> str:
         )
         for row in rows
     ]
-    text = write_table(head, cells, format, right=[2])
-    under = {"text": "\n", "markdown": "\n\n", "latex": "\n% "}
-    return f"{text}{under[format]}{NOTE}" if any(row.doubt for row in rows) else text
+    note = NOTE if any(row.warning for row in rows) else ""
+    return write_table(head, cells, format, right=[2], note=note)
 
 
 def _number(value: float) -> str:

@@ -22,9 +22,9 @@ from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.record import explicit
 from jaxbandit.stats.decisions import Comparison, compare
-from jaxbandit.studies.racing import STRIDE, Candidate, Tuner
+from jaxbandit.studies.race import STRIDE, Candidate, Tuner
 from jaxbandit.studies.scoring import MEAN
-from jaxbandit.studies.spaces import Range, Space, check_space, grid_settings, random_settings
+from jaxbandit.studies.search_space import Range, Space, check_space, grid_settings, random_settings
 from jaxbandit.sweeps import points, sweep
 from jaxbandit.sweeps.families import expand_instances
 from jaxbandit.sweeps.identity import digest
@@ -66,7 +66,9 @@ class Tuned(NamedTuple):
                 words(candidate.settings),
                 *([] if plain else [f"{candidate.score:.4g}"]),
                 f"{candidate.regret.value:.4g}",
-                f"{candidate.regret.low:.4g} to {candidate.regret.high:.4g}",
+                f"{candidate.regret.low:.4g} to {candidate.regret.high:.4g}".replace(
+                    "nan to nan", "none"
+                ),
                 str(candidate.regret.n),
                 "" if candidate.dropped is None else f"after round {candidate.dropped}",
             ]
@@ -120,7 +122,7 @@ def tune(
         check: other instances to check on. By default every second instance of ``instances`` is kept
             back for it; a single one is checked with other seeds, and the answer says so.
         check_seeds: seeds per checking instance.
-        first_seeds: of the first round; rounds double the seeds (`jaxbandit.studies.racing`).
+        first_seeds: of the first round; rounds double the seeds (`jaxbandit.studies.race`).
         level: the truly best candidate is dropped with probability at most 1 - level.
         seed: the root key of everything.
         arguments: further ones of `sweep`, such as ``engine`` or ``progress``.

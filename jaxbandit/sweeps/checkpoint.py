@@ -5,7 +5,8 @@ A checkpoint directory belongs to one configuration (`Store` refuses any other) 
     config.json              the configuration, readable
     done-<tile>.jbk          results of finished lanes: more seeds later run only the new ones
     carry-<tile>.<0|1>.jbk   state of a tile that is under way, the last two generations
-    stale-*                  files of learners that have been edited since
+    stale-*                  files of learners that are other programs now
+    text-<digest>.gz         what a function lowered to, to say what has changed
     *.damaged                files with a wrong checksum
     lock                     held by the sweep that uses the directory
 
@@ -26,22 +27,28 @@ import json
 import os
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxbandit.errors import CheckpointError
 from jaxbandit.files import FolderLock, lock_folder, read_file, write_atomically
-from jaxbandit.programs import Program
+from jaxbandit.sweeps.tiles import Lane, lanes_of
+
+if TYPE_CHECKING:
+    from jaxbandit.sweeps.identity import Identity
 
 MAGIC = b"jaxbandit-1\n"
 CONFIG = "config.json"
 LARGEST_CONFIG = 2**26
 """Bytes of config.json that are read."""
+LARGEST_TEXT = 2**16
+"""Bytes of a compressed text that is kept."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +126,7 @@ HEADER: dict[str, Callable[[Any], bool]] = {
     "compile_seconds": _seconds,
     "run_seconds": _seconds,
     "bits": lambda value: isinstance(value, list) and all(map(_texts, value)),
-    "programs": _texts,
+    "program": _texts,
 }
 """Entries of every header, with their checks."""
 DONE = {"name": lambda value: isinstance(value, str)}
@@ -132,7 +139,7 @@ def wrong_entries(saved: CheckpointFile, finished: bool) -> list[str]:
     """Entries that a file of finished lanes, or of a tile under way, lacks or has with a wrong type or shape.
 
     Example:
-        >>> header = {"lanes": [["U", "I", 0, 0]], "name": "a", "bits": [], "programs": {}}
+        >>> header = {"lanes": [["U", "I", 0, 0]], "name": "a", "bits": [], "program": {}}
         >>> wrong_entries(CheckpointFile(header, {"regret": np.array([[np.nan]])}), finished=True)
         ['compile_seconds', 'run_seconds', 'regret']
     """
@@ -198,7 +205,7 @@ class Store:
         directory: str | os.PathLike[str],
         config: Mapping[str, Any],
         bits: Mapping[str, str] | None = None,
-        programs: Mapping[str, Program] | None = None,
+        identity: Identity | None = None,
         resume: bool = True,
         allow_other_bits: bool = False,
         alone: bool = True,
@@ -211,7 +218,7 @@ class Store:
         self.directory = Path(directory)
         self.fingerprint = fingerprint(config)
         self.bits = dict(bits or {})
-        self.programs = dict(programs or {})
+        self.identity = identity
         self.other_bits: list[dict[str, str]] = []
         """What else the bits of lanes in the directory depend on."""
         self._generation: dict[str, int] = {}
@@ -220,15 +227,15 @@ class Store:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock = lock_folder(self.directory) if alone else None
             if not resume:
-                for old in [*self.directory.glob("*.jbk"), self.directory / CONFIG]:
-                    old.unlink(missing_ok=True)
+                for kind in ("*.jbk", "text-*.gz", CONFIG):
+                    for old in self.directory.glob(kind):
+                        old.unlink(missing_ok=True)
             self._check(config, allow_other_bits)
-            self._set_aside(allow_other_bits)
+            self.set_aside(allow_other_bits)
             known: dict[str, Any] = {
                 "config": config,
                 "bits": self.bits,
                 "other_bits": self.other_bits,
-                "programs": {name: dict(each.parts) for name, each in self.programs.items()},
             }
             known["checksum"] = fingerprint(known)
             write_atomically(self.directory / CONFIG, json.dumps(known, indent=1).encode())
@@ -251,7 +258,6 @@ class Store:
 
     def _check(self, config: Mapping[str, Any], allow_other_bits: bool) -> None:
         path = self.directory / CONFIG
-        self._parts: dict[str, dict[str, str]] = {}
         try:
             content = read_file(path, limit=LARGEST_CONFIG)
         except FileNotFoundError:
@@ -263,10 +269,9 @@ class Store:
             if there.pop("checksum", None) != fingerprint(there):
                 raise ValueError("its checksum does not match")
             before, bits = there["config"], dict(there["bits"])
-            self._parts = dict(there["programs"])
             others = [dict(each) for each in there["other_bits"]]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            # Every file carries the fingerprint, the bits and the programs too, so nothing else can slip in.
+            # Every file carries the fingerprint, the bits and its program too, so nothing else can slip in.
             warnings.warn(f"checkpoint: {path} is corrupted and is written anew", stacklevel=4)
             return
         if fingerprint(before) != self.fingerprint:
@@ -293,28 +298,57 @@ class Store:
             )
         self.other_bits.append(bits)
 
-    def _set_aside(self, allow_other_bits: bool) -> None:
-        """Files of learners that run something else now are renamed, and the reason is said once a learner."""
-        changed: dict[str, list[str]] = {}
+    def set_aside(self, allow_other_bits: bool = True) -> None:
+        """Renames files of learners that are other programs now, and says once a learner what has changed.
+
+        Files of another jax or device, where they are allowed, are taken on trust: their texts cannot be compared.
+        """
+        changed: dict[str, dict[str, str]] = {}
+        texts: set[str] = set()
         for path in [*self.directory.glob("done-*.jbk"), *self.directory.glob("carry-*.jbk")]:
             saved = self._read(path)
             if saved is None:
                 continue
             for bits in saved.header["bits"]:
                 self._meet(bits, allow_other_bits)
-            for learner, digest in saved.header["programs"].items():
-                now = self.programs.get(learner)
-                if now is not None and now.digest != digest:
-                    changed[learner] = now.changes(self._parts.get(learner, {}))
-                    os.replace(path, unused_name(path.with_name(f"stale-{path.name}")))
-                    break
-        for learner, parts in changed.items():
-            what = _listed(parts) or "something that cannot be compared between two runs"
+            before, lanes = saved.header["program"], lanes_of(saved.header)
+            said = {}
+            if self.identity is not None and saved.header["bits"][:1] == [self.bits]:
+                said = self.identity.changes(lanes, before, self._read_text)
+            if not said:
+                texts |= {self._text_path(digest).name for digest in before.values()}
+                continue
+            for learner in dict.fromkeys(lane[0] for lane in lanes):
+                changed.setdefault(learner, {}).update(said)
+            os.replace(path, unused_name(path.with_name(f"stale-{path.name}")))
+        for path in self.directory.glob("text-*.gz"):
+            if path.name not in texts:
+                path.unlink(missing_ok=True)
+        for learner, lines in changed.items():
             warnings.warn(
                 f"checkpoint: learner {learner!r} is not what it was when {self.directory} was written "
-                f"(changed: {what}); its runs are made anew, the old ones are set aside as stale-*",
+                f"(changed: {_listed(list(lines.values()))}); its runs are made anew, the old ones are set aside as stale-*",
                 stacklevel=5,
             )
+
+    def _text_path(self, digest: str) -> Path:
+        return self.directory / f"text-{digest[:24]}.gz"
+
+    def _read_text(self, digest: str) -> str | None:
+        """A text that was kept, if it can be read."""
+        try:
+            packed = zlib.decompressobj()
+            content = read_file(self._text_path(digest), limit=LARGEST_TEXT)
+            return packed.decompress(content, 2**24).decode()
+        except (OSError, ValueError, zlib.error):
+            return None
+
+    def _write_texts(self, lanes: list[Lane]) -> None:
+        """Keeps the texts of what runs these lanes, where they are small."""
+        for digest, text in ({} if self.identity is None else self.identity.texts(lanes)).items():
+            path = self._text_path(digest)
+            if not path.exists() and len(packed := zlib.compress(text.encode())) <= LARGEST_TEXT:
+                write_atomically(path, packed)
 
     def save_done(self, name: str, saved: CheckpointFile) -> None:
         """Keeps the results of finished lanes, then drops their carry."""
@@ -363,15 +397,16 @@ class Store:
         return [self.directory / f"carry-{name}.{slot}.jbk" for slot in (0, 1)]
 
     def _write(self, path: Path, saved: CheckpointFile) -> None:
-        learners = {lane[0] for lane in saved.header.get("lanes", ())}
-        programs = {name: each.digest for name, each in self.programs.items() if name in learners}
+        lanes = lanes_of(saved.header)
+        parts = None if self.identity is None else self.identity.parts(lanes)
         own = {
             "fingerprint": self.fingerprint,
-            "programs": programs,
+            "program": dict(parts or {}),
             "bits": [self.bits, *self.other_bits],
         }
         content = encode(CheckpointFile({**saved.header, **own}, saved.arrays))
         try:
+            self._write_texts(lanes)
             write_atomically(path, content)
         except OSError as error:
             raise CheckpointError(

@@ -1,20 +1,21 @@
 """What of a sweep runs together: groups of learners and instances, the devices, and how many tiles at once.
 
-A group is what one compiled program can run: one learner with any values of its parameters, on one
-engine, on instances whose tables have one size: several sizes are several programs.
+A group is what one compiled program can run: learners whose functions lower to the same texts, with any values of
+their parameters, on one engine, on instances whose tables have one size: several sizes are several programs.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
 from jaxbandit.engines import table_sizes
+from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP, validate
 from jaxbandit.sweeps.families import shape_of
 from jaxbandit.sweeps.loop import Settings, make_tile_runner
@@ -34,7 +35,8 @@ def make_groups(
     if engine not in ENGINES:
         raise ValueError(f"engine: {engine!r}; accepted: {', '.join(ENGINES)}")
     _check(mdps)
-    programs: dict[Any, dict[str, LearnerGrid]] = {}
+    known: dict[Any, Group] = {}
+    groups: dict[Any, Group] = {}
     for name, grid in grids.items():
         learner = grid.learner
         if engine == "blocks" and learner.blocks is None:
@@ -48,13 +50,50 @@ def make_groups(
         )
         # By types too: side by side in one array, 3 would become 3.0 beside a 2.5.
         arrays = {key: np.asarray(values) for key, values in sorted(learner.params.items())}
-        leaves = [(key, array.shape[1:], array.dtype) for key, array in arrays.items()]
-        programs.setdefault((chosen, learner.rules, tuple(leaves)), {})[name] = grid
-    return [
-        Group(grids=same, engine=chosen, instances=alike, ask=partial(_ask, settings))
-        for (chosen, *_), same in programs.items()
-        for alike in _by_program(chosen, mdps)
+        leaves = tuple((key, array.shape[1:], array.dtype) for key, array in arrays.items())
+        for alike in _by_program(chosen, mdps):
+            same = (chosen, leaves, tuple(alike))
+            # The very same functions are lowered once: nothing changes while groups are made.
+            parts = (*same, *_functions_of(learner))
+            if parts not in known:
+                known[parts] = _lowered(settings, name, grid, chosen, alike)
+            found = known[parts]
+            key = (*same, *sorted(found.parts.items()))
+            before = groups.get(key, found)
+            groups[key] = dataclasses.replace(before, grids={**before.grids, name: grid})
+    return list(groups.values())
+
+
+def _functions_of(learner: Learner) -> list[Any]:
+    """All that a learner's program is made of, functions by their identity."""
+    forms = [learner, *(() if learner.blocks is None else (learner.blocks,))]
+    fields = [
+        value
+        for form in forms
+        for name, value in form._asdict().items()
+        if name not in ("params", "name", "check", "specs", "blocks", "of")
     ]
+    return [id(value) if callable(value) else repr(value) for value in fields]
+
+
+def _lowered(
+    settings: Settings, name: str, grid: LearnerGrid, engine: str, instances: Mapping[str, MDP]
+) -> Group:
+    """The group of one learner: its functions are lowered, and the engine asked for the demand of a lane."""
+    group = Group(
+        grids={name: grid},
+        engine=engine,
+        instances=instances,
+        demand=Demand(width=1, bytes_per_lane=0),
+        functions={},
+    )
+    runner = make_tile_runner(settings, group, [(*group.cells[0], 0)])
+    demand = Demand(
+        width=runner.width,
+        bytes_per_lane=runner.bytes_per_lane + 16 * len(settings.points),
+        reports=runner.reported(),
+    )
+    return dataclasses.replace(group, demand=demand, functions=runner.functions)
 
 
 def _check(mdps: Mapping[str, MDP]) -> None:
@@ -83,16 +122,6 @@ def _by_program(engine: str, mdps: Mapping[str, MDP]) -> list[dict[str, MDP]]:
     for name, mdp in mdps.items():
         found.setdefault((shape_of(mdp), table_sizes(engine, mdp)), {})[name] = mdp
     return list(found.values())
-
-
-def _ask(settings: Settings, group: Group) -> Demand:
-    """What the engine says of one lane of a group."""
-    runner = make_tile_runner(settings, group, [(*group.cells[0], 0)])
-    return Demand(
-        width=runner.width,
-        bytes_per_lane=runner.bytes_per_lane + 16 * len(settings.points),
-        reports=runner.reported(),
-    )
 
 
 def check_reports(groups: Sequence[Group]) -> None:

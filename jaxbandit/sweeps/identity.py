@@ -1,5 +1,10 @@
-"""What the numbers of a lane depend on: the configuration whose fingerprint a checkpoint
-carries."""
+"""What the numbers of a lane depend on: the configuration of a sweep and the programs of its learners.
+
+A learner *is* what it lowers to (`engines.functions`): at given sizes its identity are the SHA-256 of the StableHLO
+texts of its functions, the bytes of its constants, and the text of the engine's program around them. The same digests
+key the groups of a sweep, compiled programs and checkpoints. A callback's text does not say what it does, so a learner
+with callbacks is like no other, itself in another run included.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,9 @@ import hashlib
 import math
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import jax
@@ -15,28 +22,27 @@ import numpy as np
 
 import jaxbandit
 from jaxbandit.mdp import MDP
-from jaxbandit.programs import Program, follow
 from jaxbandit.record import Recording
-from jaxbandit.sweeps.loop import Settings
+from jaxbandit.sweeps.loop import Settings, make_tile_runner
 from jaxbandit.sweeps.parameters import LearnerGrid
-from jaxbandit.sweeps.tiles import Group
-from jaxbandit.xla.compat import settings
+from jaxbandit.sweeps.tiles import Cell, Group, Lane, Tile, lanes_of
+from jaxbandit.xla.compat import settings, x64
 from jaxbandit.xla.platforms import platform_of
 
-NUMBERS = 7
-"""To be raised with every change of an engine that changes its numbers: checkpoints of the old ones
-are refused."""
+Parts = Mapping[str, str]
+"""Digests by name: init, act, update, report, "metric ...", constants, engine."""
+SHOWN = 100
+"""Characters of a line that a difference shows."""
 
 
-def identity(
+def configuration(
     grids: Mapping[str, LearnerGrid],
     mdps: Mapping[str, MDP],
     groups: list[Group],
     settings: Settings,
     record: Recording,
 ) -> dict[str, Any]:
-    """All that the numbers of a lane depend on: the configuration whose fingerprint a checkpoint
-    carries."""
+    """The arguments that the numbers of a lane depend on: a checkpoint answers for no others."""
     engines = {name: group.engine for group in groups for name in group.grids}
     return {
         "learners": {
@@ -64,16 +70,162 @@ def identity(
         "num_episodes": settings.num_episodes,
         "seed": settings.seed,
         "record": record.describe(),
-        "metrics": {name: follow(metric).digest for name, metric in settings.metrics.items()},
+        "metrics": sorted(settings.metrics),
         "prng": "threefry2x32",
         "jaxbandit": jaxbandit.__version__,
-        "numbers": NUMBERS,
     }
 
 
-def programs_of(grids: Mapping[str, LearnerGrid]) -> dict[str, Program]:
-    """What each learner runs, from now on."""
-    return {name: follow(grid.learner) for name, grid in grids.items()}
+@dataclass
+class Identity:
+    """The programs of a sweep's lanes, as digests by part."""
+
+    settings: Settings
+    groups: Sequence[Group]
+    _constants: dict[Cell, str] = field(default_factory=dict)
+    _engines: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Finds the group of a cell by its learner and instance."""
+        self._where = {
+            cell[:2]: index for index, group in enumerate(self.groups) for cell in group.cells
+        }
+
+    def group_of(self, lanes: Collection[Lane]) -> int | None:
+        """The number of the group that runs all these lanes; None if there is none."""
+        found = {self._where.get(lane[:2]) for lane in lanes}
+        return found.pop() if len(found) == 1 else None
+
+    def parts(self, lanes: Collection[Lane]) -> Parts | None:
+        """What these lanes of one group depend on now; None for lanes of no group."""
+        index = self.group_of(lanes)
+        if index is None:
+            return None
+        group = self.groups[index]
+        cells = sorted({lane[:3] for lane in lanes})
+        if any(point >= group.grids[learner].size for learner, _, point in cells):
+            return None
+        self._add_constants(group, cells)
+        constants = hashlib.sha256("".join(self._constants[cell] for cell in cells).encode())
+        found = {**group.parts, "constants": constants.hexdigest()}
+        if index in self._engines:
+            found["engine"] = self._engines[index]
+        return found
+
+    def texts(self, lanes: Collection[Lane]) -> dict[str, str]:
+        """The texts of the functions that run these lanes, by digest."""
+        index = self.group_of(lanes)
+        lowered = {} if index is None else self.groups[index].functions
+        return {each.digest: each.text for each in lowered.values()}
+
+    def changes(
+        self, lanes: Collection[Lane], before: Parts, text_of: Callable[[str], str | None]
+    ) -> dict[str, str]:
+        """The parts of these lanes that were others before, each with what is known of the change.
+
+        ``text_of`` gives the text of a digest, if it was kept. Lanes of no group have no changes.
+        """
+        index, now = self.group_of(lanes), self.parts(lanes)
+        if index is None or now is None:
+            return {}
+        found = {}
+        for name in changed_parts(before, now):
+            lowered = self.groups[index].functions.get(name)
+            old = text_of(before.get(name, ""))
+            found[name] = name
+            if lowered is not None and lowered.callbacks:
+                calls = ", ".join(lowered.callbacks)
+                found[name] += f", which calls back ({calls}) and cannot be compared between runs"
+            elif lowered is not None and old is not None:
+                found[name] += f": {first_difference(old, lowered.text)}"
+        return found
+
+    def note_engine(self, lanes: Collection[Lane], digest: str) -> None:
+        """Notes the digest of the engine's program for the group of these lanes."""
+        index = self.group_of(lanes)
+        if index is not None:
+            self._engines[index] = digest
+
+    def lower_engines(self, tiles: Iterable[Tile], headers: Iterable[Mapping[str, Any]]) -> bool:
+        """Lowers the programs of groups that will run beside what a checkpoint holds; whether some of that is of another.
+
+        Where nothing is left to run, nothing is lowered.
+        """
+        held: dict[int, set[str]] = {}
+        for header in headers:
+            index = self.group_of(lanes_of(header))
+            if index is not None and "engine" in header.get("program", {}):
+                held.setdefault(index, set()).add(header["program"]["engine"])
+        for tile in tiles:
+            if tile.group in held and tile.group not in self._engines:
+                runner = make_tile_runner(self.settings, self.groups[tile.group], tile.lanes)
+                self._engines[tile.group] = runner.engine_digest()
+        return any(held[index] != {now} for index, now in self._engines.items() if index in held)
+
+    def by_learner(self) -> dict[str, str]:
+        """One digest a learner, of all its functions at all sizes; callbacks are named and not compared."""
+        found: dict[str, list[str]] = {}
+        for group in self.groups:
+            for learner in group.grids:
+                parts = [
+                    f"{name} {','.join(each.callbacks) or each.digest}"
+                    for name, each in sorted(group.functions.items())
+                ]
+                found.setdefault(learner, []).append(f"{group.sizes} {parts}")
+        return {
+            name: hashlib.sha256("".join(each).encode()).hexdigest()[:16]
+            for name, each in found.items()
+        }
+
+    def _add_constants(self, group: Group, cells: Sequence[Cell]) -> None:
+        new = [cell for cell in cells if cell not in self._constants]
+        if not new:
+            return
+        runner = make_tile_runner(self.settings, group, [(*cell, 0) for cell in new])
+        with x64():
+            _, args = runner.first_lanes(len(new))
+            leaves = jax.tree_util.tree_leaves_with_path(args[-1])
+        for lane, cell in enumerate(new):
+            total = hashlib.sha256()
+            for path, leaf in leaves:
+                here = np.ascontiguousarray(leaf[lane])
+                total.update(f"{jax.tree_util.keystr(path)} {here.dtype} {here.shape};".encode())
+                total.update(here.tobytes())
+            self._constants[cell] = total.hexdigest()
+
+
+def changed_parts(before: Parts, now: Parts) -> list[str]:
+    """The names of parts that differ; an engine that has not been lowered is not compared.
+
+    Example:
+        >>> changed_parts({"act": "a", "engine": "x"}, {"act": "b"})
+        ['act']
+    """
+    names = {*before, *now} - ({"engine"} - (before.keys() & now.keys()))
+    return sorted(name for name in names if before.get(name) != now.get(name))
+
+
+def first_difference(before: str, now: str) -> str:
+    """The first lines in which two texts differ.
+
+    Example:
+        >>> first_difference("a\\n  b", "a\\n  c")
+        '"b" before, "c" now'
+    """
+    for lines in zip_longest(before.splitlines(), now.splitlines(), fillvalue=""):
+        if lines[0] != lines[1]:
+            old, new = (line.strip() for line in lines)
+            pairs = enumerate(zip_longest(old, new))
+            same = next((at for at, (one, other) in pairs if one != other), 0)
+            start = max(0, same - SHOWN // 2)
+            old, new = (_cut(line, start) for line in (old, new))
+            return f'"{old}" before, "{new}" now'
+    return "the same text"
+
+
+def _cut(line: str, start: int) -> str:
+    shown = line[start : start + SHOWN]
+    return f"{'...' if start else ''}{shown}{'...' if start + SHOWN < len(line) else ''}"
 
 
 def bits_of(device: Any) -> dict[str, str]:

@@ -22,6 +22,7 @@ import numpy as np
 
 from jaxbandit import distributed
 from jaxbandit.errors import SweepInterrupted
+from jaxbandit.learner import Learner
 from jaxbandit.sweeps.checkpoint import CheckpointFile, Store
 from jaxbandit.sweeps.families import stack
 from jaxbandit.sweeps.options import SweepOptions
@@ -68,14 +69,15 @@ def make_tile_runner(
     from jaxbandit.engines import make_runner
 
     mdps = [group.instances[instance] for _, instance, _, _ in lanes]
-    settled = [(group.grids[learner].learner.params, number) for learner, _, number, _ in lanes]
+    each = [(group.grids[learner].learner, number) for learner, _, number, _ in lanes]
+    learner, owners = _with_own_constants([learner for learner, _ in each])
     params = {
-        name: np.stack([np.asarray(of[name])[number] for of, number in settled])
-        for name in settled[0][0]
+        name: np.stack([np.asarray(own.params[name])[number] for own, number in each])
+        for name in learner.params
     }
     return make_runner(
         group.engine,
-        group.learner._replace(params=params),
+        learner._replace(params=params | owners),
         stack(mdps),
         lane_keys(settings.seed, lanes),
         settings.num_episodes,
@@ -83,7 +85,39 @@ def make_tile_runner(
         chunk_size=settings.chunk_size,
         devices=[device or settings.devices[0]],
         metrics=settings.metrics,
+        functions=group.functions,
     )
+
+
+OWNER = "learner number"
+"""A parameter that tells whose constants a lane has; it is no identifier, so no learner has it."""
+
+
+def _with_own_constants(learners: Sequence[Learner]) -> tuple[Learner, dict[str, np.ndarray]]:
+    """The first of learners that lower to one program, and parameters by which each lane has its own learner's constants."""
+
+    def functions(learner: Learner) -> tuple[Any, ...]:
+        forms = (learner, learner.blocks)
+        return tuple(None if form is None else form.constants for form in forms)
+
+    kinds: dict[Any, tuple[Any, ...]] = {}
+    for learner in learners:
+        kinds.setdefault(tuple(map(id, functions(learner))), functions(learner))
+    first = learners[0]
+    if len(kinds) == 1:
+        return first, {}
+
+    def own(form: int) -> Callable:
+        def constants(problem, params):
+            given = {name: value for name, value in params.items() if name != OWNER}
+            function = list(kinds.values())[int(params[OWNER])][form]
+            return given if function is None else function(problem, given)
+
+        return constants
+
+    numbers = [list(kinds).index(tuple(map(id, functions(learner)))) for learner in learners]
+    blocks = None if first.blocks is None else first.blocks._replace(constants=own(1))
+    return first._replace(constants=own(0), blocks=blocks), {OWNER: np.asarray(numbers, np.int32)}
 
 
 def flatten(carry: Any) -> dict[str, np.ndarray]:
@@ -241,6 +275,8 @@ def run_tile(
     last_save = time.monotonic()
     while done < settings.num_episodes:
         carry = runner.step(carry)
+        if store is not None and store.identity is not None and runner.engine_text is not None:
+            store.identity.note_engine(tile.lanes, runner.engine_text)
         before, done = done, runner.episodes_done(carry)
         display.advance((done - before) * count, tile)
         if note is not None:

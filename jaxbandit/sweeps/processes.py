@@ -30,6 +30,11 @@ class CheckpointState:
     carries: list[list[dict[str, Any]]]
     """For every process, the headers of its tiles under way."""
 
+    @property
+    def headers(self) -> list[dict[str, Any]]:
+        """Those of all files of all processes."""
+        return [header for each in (*self.finished, *self.carries) for header in each]
+
     def first_holder(self, found: CheckpointFile) -> int:
         """The first process that has this result; it alone hands it on."""
         name = found.header["name"]
@@ -47,6 +52,15 @@ def open_store(directory: str | os.PathLike[str], **how: Any) -> Store:
             store = Store(directory, **how, alone=turn == 0)
         distributed.gather(b"")
     assert store is not None
+    return store
+
+
+def set_aside(store: Store) -> Store:
+    """Sets aside files of other programs, in one process after the other: they may share the directory."""
+    for turn in range(jax.process_count()):
+        if turn == jax.process_index():
+            store.set_aside()
+        distributed.gather(b"")
     return store
 
 

@@ -38,7 +38,7 @@ from jaxbandit.sweeps.groups import (
     make_groups,
     most_workers,
 )
-from jaxbandit.sweeps.identity import bits_of, identity, programs_of
+from jaxbandit.sweeps.identity import Identity, bits_of, configuration
 from jaxbandit.sweeps.loop import Settings, run_watched
 from jaxbandit.sweeps.options import SweepOptions, with_options
 from jaxbandit.sweeps.parameters import LearnerGrid, expand_learners
@@ -49,6 +49,7 @@ from jaxbandit.sweeps.processes import (
     exchange,
     forget_stale,
     open_store,
+    set_aside,
 )
 from jaxbandit.sweeps.progress import Progress
 from jaxbandit.sweeps.shards import seeds_of
@@ -117,26 +118,29 @@ def sweep(
         warnings.warn("sweep(dry_run=True) is now jb.plan(...)", DeprecationWarning, stacklevel=4)
         return make_plan(job)  # type: ignore[return-value]
     grids, mdps, seeds, count, settings, groups = job
-    config = identity(grids, mdps, groups, settings, options.record)
-    bits, programs = bits_of(settings.devices[0]), programs_of(grids)
+    config = configuration(grids, mdps, groups, settings, options.record)
+    bits, identity = bits_of(settings.devices[0]), Identity(settings, groups)
     store = None
     if options.checkpoint is not None:
         store = open_store(
             options.checkpoint,
             config=config,
             bits=bits,
-            programs=programs,
+            identity=identity,
             resume=options.resume,
             allow_other_bits=options.allow_backend_change,
         )
     held = checkpoint_state(store)
-    _, mine = assign(groups, held, seeds)
+    tiles, mine = assign(groups, held, seeds)
+    if store is not None and identity.lower_engines(tiles, held.headers):
+        held = checkpoint_state(set_aside(store))
+        _, mine = assign(groups, held, seeds)
     known = [found for found in held.results if held.first_holder(found) == jax.process_index()]
     described = {
         **config,
         "bits": bits,
         "other_bits": [] if store is None else store.other_bits,
-        "programs": {name: each.digest for name, each in programs.items()},
+        "programs": identity.by_learner(),
         "num_seeds": count,
         "shard": None if options.shard is None else list(options.shard),
         "chunk_size": options.chunk_size,

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.sweeps.parameters import LearnerGrid
+from jaxbandit.xla.lowering import Lowered
 
 Cell = tuple[str, str, int]
 """(learner name, instance name, index of the parameter point)."""
@@ -47,13 +47,15 @@ class Group:
     grids: Mapping[str, LearnerGrid]
     engine: str
     instances: Mapping[str, MDP]
-    ask: Callable[[Group], Demand]
-    """Asks the engine; only called when it is needed."""
+    demand: Demand
+    """Width of a tile and memory of a lane."""
+    functions: Mapping[str, Lowered]
+    """What the functions of its learners lower to, by name."""
 
-    @cached_property
-    def demand(self) -> Demand:
-        """Width of a tile and memory of a lane."""
-        return self.ask(self)
+    @property
+    def parts(self) -> dict[str, str]:
+        """The digests of the functions, by name."""
+        return {name: each.digest for name, each in self.functions.items()}
 
     @property
     def cells(self) -> list[Cell]:

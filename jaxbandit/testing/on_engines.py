@@ -16,6 +16,7 @@ from jaxbandit.testing.lanes import run_lanes
 from jaxbandit.testing.lookalikes import twin_mdps
 from jaxbandit.testing.summary import Notes
 from jaxbandit.testing.trees import differing
+from jaxbandit.xla.programs import PROGRAMS
 
 COPIES = 32
 """As many as a tile has places on a CPU, on either engine."""
@@ -34,8 +35,6 @@ def check_engine(
 ) -> None:
     """All lanes in one call against one lane at a time, traces, regret, and MDPs that look the
     same."""
-    traces: list[None] = []
-    learner = _counted(learner, traces)
     pair = [learner, learner._replace(params=other.params)]
     keys = jax.random.split(jax.random.key(seed), (2, num_seeds))
     points = np.arange(1, num_episodes + 1)
@@ -50,13 +49,14 @@ def check_engine(
 
     # The block engine passes sums alone and compiles for the outcomes that differ, so it gets an
     # MDP of the same outcomes.
-    traced = len(traces)
+    compiled = PROGRAMS.count
     new = twin_mdps(mdp) if engine == "episodes" else [_reweighted(mdp)] * 2
     paired = jnp.stack([jax.random.split(jax.random.key(seed + 1), num_seeds)] * 2)
     _, state = run_lanes(engine, pair[1:] * 2, new, paired, num_episodes, points)
-    traced = len(traces) - traced
+    compiled = PROGRAMS.count - compiled
     notes.require(
-        traced == 0, f"one trace: new keys, parameters and MDPs cause {traced} more on {engine!r}"
+        compiled == 0,
+        f"one trace: new keys, parameters and MDPs compile {compiled} more programs on {engine!r}",
     )
     notes.holds(f"one trace ({engine})", "new keys, parameter values and MDPs", "no new one")
     lanes = _lanes_of(engine, learner, state)
@@ -87,25 +87,6 @@ def check_engine(
         message = f"one run in all places of a tile: place {place} differs in {where}"
         notes.require(where is None, f"{message} on engine {engine!r}")
     notes.holds(f"all places ({engine})", f"{COPIES} copies of a run side by side", "bit for bit")
-
-
-def _counted(learner: Learner, traces: list[None]) -> Learner:
-    """The learner, noting every trace of the functions that only the engines' compiled steps
-    call."""
-
-    def noting(function: Callable) -> Callable:
-        def noted(*args):
-            traces.append(None)
-            return function(*args)
-
-        return noted
-
-    blocks = learner.blocks
-    return learner._replace(
-        of=None,  # update and absorb still belong together
-        update=noting(learner.update),
-        blocks=None if blocks is None else blocks._replace(absorb=noting(blocks.absorb)),
-    )
 
 
 def _reweighted(mdp: MDP) -> MDP:

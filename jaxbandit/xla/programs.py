@@ -1,7 +1,8 @@
 """Compiled programs: made once for a name and a shape, kept while they are used, and counted.
 
-Programs of different names may be compiled by several threads at the same time; whoever asks for one that is under
-way waits for it.
+Programs of different names may be compiled by several threads at the same time; whoever asks for one that is being
+compiled waits for it. Names hold digests of what functions lower to (`xla.lowering`), no functions: what is kept here
+keeps no learner alive.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxbandit.xla.compat import settings, settled
+from jaxbandit.xla.lowering import digest_of, fresh_traces
 from jaxbandit.xla.platforms import Platform, tracing_for
 
 KEPT = 64
 """Programs that are kept: those of finished sweeps would fill the memory of a long session."""
+KEPT_BYTES = 2**26
+"""Of their texts together, about twice the size of the arrays in them."""
 OPTIONS: dict[str, dict[str, Any]] = {
     "cpu": {
         "xla_cpu_prefer_vector_width": 512,
@@ -30,18 +35,42 @@ OPTIONS: dict[str, dict[str, Any]] = {
 one thread per program: a tile is small, there is one for every core, and `barriers.together` can hold no threads."""
 
 
+class Compiled(NamedTuple):
+    """A program that can be called."""
+
+    call: Any
+    seconds: float
+    """That it took now: 0 if it was there."""
+    digest: str
+    """Of its text."""
+
+
+@dataclass
+class Program:
+    """A lowered program, compiled or about to be."""
+
+    digest: str
+    """Of its text."""
+    bytes: int
+    """Of its text."""
+    lowered: Any
+    """What is compiled; None afterwards."""
+    compiled: Any = None
+    seconds: float = 0.0
+    """That lowering took, before it was compiled."""
+
+
 class Programs:
     """The programs of a process."""
 
     def __init__(self) -> None:
         """None yet."""
-        self.compiled: OrderedDict[Any, Any] = OrderedDict()
+        self.compiled: OrderedDict[Any, Program] = OrderedDict()
         self.count = 0
-        """Compilations so far of programs that are worth a word."""
+        """Compilations so far of programs that are worth a message."""
         self.listeners: list[Callable[[str, bool], None]] = []
-        """Called with the words for a program when its compilation begins (True) and ends (False)."""
+        """Called with the title of a program when its compilation begins (True) and ends (False)."""
         self._dropped = False
-        self._followed: dict[Any, str] = {}
         self._lock = threading.Lock()
         self._under_way: dict[Any, threading.Lock] = {}
 
@@ -52,66 +81,79 @@ class Programs:
         args: tuple,
         device: Any,
         platform: Platform,
-        words: str | None = None,
+        title: str | None = None,
         donate: tuple[int, ...] = (),
-    ) -> tuple[Any, float]:
-        """The compiled ``function`` for arguments of these shapes on that device, and the seconds it took now.
+    ) -> Compiled:
+        """The compiled ``function`` for arguments of these shapes on that device.
 
-        ``name`` must say what the function does; ``words`` say it to people (None: too small to mention).
+        ``name`` must say what the function does; ``title`` says it to people (None: too small to mention).
         """
-        leaves, tree = jax.tree.flatten(args)
-        shapes = tuple((np.shape(x), str(jax.numpy.result_type(x))) for x in leaves)
-        config: Any = jax.config
-        identity = (
-            name,
-            shapes,
-            tree,
-            device,
-            platform,
-            bool(config.jax_enable_x64),
-            *settings().values(),
-        )
-        with self._lock:
-            turn = self._under_way.setdefault(identity, threading.Lock())
-        with turn:
-            with self._lock:
-                found = self.compiled.get(identity)
-                if found is not None:
-                    self.compiled.move_to_end(identity)
-                    return found, 0.0
-            told = [] if words is None else list(self.listeners)
-            for listener in told:
-                listener(str(words), True)
+        identity = _identity(name, args, device, platform)
+        with self._turn(identity):
+            program = self._find(identity)
+            if program is not None and program.compiled is not None:
+                return Compiled(program.compiled, 0.0, program.digest)
+            notified = [] if title is None else list(self.listeners)
+            for listener in notified:
+                listener(str(title), True)
             began = time.perf_counter()
             try:
+                if program is None:
+                    program = _lower(function, args, device, platform, donate)
                 with settled(), tracing_for(platform), jax.default_device(device):
-                    lowered = jax.jit(function, donate_argnums=donate).lower(*args)
-                    program = lowered.compile(compiler_options=OPTIONS.get(device.platform))
+                    options = OPTIONS.get(device.platform)
+                    program.compiled = program.lowered.compile(compiler_options=options)
             finally:
-                for listener in told:
-                    listener(str(words), False)
-            seconds = time.perf_counter() - began
+                for listener in notified:
+                    listener(str(title), False)
+            program.lowered = None
+            seconds = time.perf_counter() - began + program.seconds
+            self._keep(identity, program)
             with self._lock:
-                self.count += words is not None
-                self.compiled[identity] = program
-                while len(self.compiled) > KEPT:
-                    gone, _ = self.compiled.popitem(last=False)
-                    self._under_way.pop(gone, None)
-                    self._dropped = True
-            return program, seconds
+                self.count += title is not None
+            return Compiled(program.compiled, seconds, program.digest)
 
-    def follow(self, functions: Any, digest: str) -> None:
-        """Forgets all that was compiled if these functions do something else now than at the last call.
+    def digest(
+        self,
+        name: Any,
+        function: Callable,
+        args: tuple,
+        device: Any,
+        platform: Platform,
+        donate: tuple[int, ...] = (),
+    ) -> str:
+        """The digest of the text of the program that `get` gives; it is lowered if need be, and not compiled."""
+        identity = _identity(name, args, device, platform)
+        with self._turn(identity):
+            program = self._find(identity)
+            if program is None:
+                began = time.perf_counter()
+                program = _lower(function, args, device, platform, donate)
+                program.seconds = time.perf_counter() - began
+                self._keep(identity, program)
+            return program.digest
 
-        Programs are kept, here and by jax, by the identity of functions; a constant that they name may be another since.
-        """
+    def _turn(self, identity: Any) -> threading.Lock:
         with self._lock:
-            if self._followed.setdefault(functions, digest) == digest:
-                return
-            self._followed[functions] = digest
-            self.compiled.clear()
-            self._under_way.clear()
-        jax.clear_caches()
+            return self._under_way.setdefault(identity, threading.Lock())
+
+    def _find(self, identity: Any) -> Program | None:
+        with self._lock:
+            found = self.compiled.get(identity)
+            if found is not None:
+                self.compiled.move_to_end(identity)
+            return found
+
+    def _keep(self, identity: Any, program: Program) -> None:
+        with self._lock:
+            self.compiled[identity] = program
+            while len(self.compiled) > 1 and (
+                len(self.compiled) > KEPT
+                or sum(each.bytes for each in self.compiled.values()) > KEPT_BYTES
+            ):
+                gone, _ = self.compiled.popitem(last=False)
+                self._under_way.pop(gone, None)
+                self._dropped = True
 
     def release_memory(self) -> None:
         """Lets jax forget its traces if programs were let go since the last call.
@@ -123,6 +165,24 @@ class Programs:
             dropped, self._dropped = self._dropped, False
         if dropped:
             jax.clear_caches()
+
+
+def _identity(name: Any, args: tuple, device: Any, platform: Platform) -> tuple:
+    leaves, tree = jax.tree.flatten(args)
+    shapes = tuple((np.shape(x), str(jax.numpy.result_type(x))) for x in leaves)
+    config: Any = jax.config
+    x64 = bool(config.jax_enable_x64)
+    return (name, shapes, tree, device, platform, x64, *settings().values())
+
+
+def _lower(
+    function: Callable, args: tuple, device: Any, platform: Platform, donate: tuple[int, ...]
+) -> Program:
+    with settled(), tracing_for(platform), jax.default_device(device), fresh_traces():
+        traced = jax.jit(function, donate_argnums=donate).trace(*args)
+        lowered = traced.lower()
+        text = lowered.as_text()
+        return Program(digest_of(text, traced.jaxpr), len(text), lowered)
 
 
 PROGRAMS = Programs()

@@ -310,7 +310,7 @@ def test_it_finds_the_optimal_policy_on_a_long_run():
 
 
 def test_parameters_are_checked():
-    with pytest.raises(ValueError, match=r"ratio: 1; accepted: a number > 0 and < 1"):
+    with pytest.raises(ValueError, match=r"ratio: 1; accepted: a finite number > 0 and < 1"):
         expref_shared(ratio=1)
     with pytest.raises(ValueError, match=r"num_phases: 2.5; accepted: whole numbers, 1\.\.32"):
         expref_shared(num_phases=2.5)

@@ -155,7 +155,7 @@ def test_errors():
     for parameters, message in [
         ({"learning_rate": 0}, "learning_rate: 0; accepted: a finite number > 0"),
         ({"learning_rate": "fast"}, "learning_rate: 'fast'; accepted"),
-        ({"baseline_decay": 1.0}, "baseline_decay: 1.0; accepted: a number >= 0 and < 1"),
+        ({"baseline_decay": 1.0}, "baseline_decay: 1.0; accepted: a finite number >= 0 and < 1"),
         ({"baseline_decay": -0.1}, "baseline_decay: -0.1; accepted"),
         ({"optimizer": 0.1}, "optimizer: 0.1; accepted: an optax.GradientTransformation"),
         (

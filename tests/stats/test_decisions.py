@@ -99,7 +99,8 @@ def test_words_and_tables():
     found = compare(synthetic_sweep(num_seeds=12))
     text = str(found)
     assert text.startswith("1. UCB-VI; 2. OrderedExpRef; 3. ExpRef\n")
-    assert "max-t bootstrap, paired over 12 seeds of I1 H=4 k=2" in text
+    assert "Student-t, Bonferroni's correction (" in text
+    assert "), paired over 12 seeds of I1 H=4 k=2" in text
     assert found.table("markdown").count("\n") == 4
     assert "\\toprule" in found.table("latex")
     assert found.table("csv").split("\n")[1].startswith("UCB-VI,OrderedExpRef,")

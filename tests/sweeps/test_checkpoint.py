@@ -18,7 +18,6 @@ import zipfile
 import numpy as np
 import pytest
 
-from jaxbandit.programs import Program
 from jaxbandit.sweeps.checkpoint import (
     CARRY,
     DONE,
@@ -39,7 +38,7 @@ CONFIG = {"seed": 0, "learners": {"UCB-VI": {"params": {"bonus_scale": [1.0]}}}}
 def lane(learner="U"):
     """The header of a file of one lane, finished or not."""
     about = {"lanes": [[learner, "I", 0, 3]], "name": "a", "compile_seconds": 0.5}
-    return about | {"run_seconds": 1, "episodes": 3, "generation": 1, "bits": [], "programs": {}}
+    return about | {"run_seconds": 1, "episodes": 3, "generation": 1, "bits": [], "program": {}}
 
 
 def saved(value, learner="U"):
@@ -415,26 +414,51 @@ def test_other_bits_are_refused_or_recorded(tmp_path):
     assert Store(tmp_path, CONFIG, bits=BITS, allow_other_bits=True).other_bits == [other]
 
 
-def test_files_of_an_edited_learner_are_set_aside(tmp_path):
-    before = Program({"mine.act": "a1", "mine.helper": "b1"}, "old")
-    now = Program({"mine.act": "a1", "mine.helper": "b2"}, "new")
-    same = Program({"other.act": "c"}, "same")
+class Programs:
+    """Stands for the identity of a sweep: one digest a learner, and its text."""
+
+    def __init__(self, **now):
+        self.now = now
+
+    def parts(self, lanes):
+        return {"act": self.now[lanes[0][0]]}
+
+    def texts(self, lanes):
+        return {digest: f"text of {digest}" for digest in self.parts(lanes).values()}
+
+    def changes(self, lanes, before, text_of):
+        same = before == self.parts(lanes)
+        return {} if same else {"act": f"act: {text_of(before['act'])}"}
+
+
+def test_files_of_another_program_are_set_aside(tmp_path):
     kept, stale = saved(1, "V"), saved(1, "U")
-    store = Store(tmp_path, CONFIG, programs={"U": before, "V": same})
+    store = Store(tmp_path, CONFIG, identity=Programs(U="old", V="same"))
     store.save_done("u", stale)
     store.save_carry("w", stale)
     store.save_done("v", kept)
     store.close()
     with pytest.warns(UserWarning, match="its runs are made anew") as told:
-        store = Store(tmp_path, CONFIG, programs={"U": now, "V": same})
+        store = Store(tmp_path, CONFIG, identity=Programs(U="new", V="same"))
     (message,) = [str(each.message) for each in told]
     assert "learner 'U' is not what it was" in message
-    assert "(changed: mine.helper); its runs are made anew" in message
+    assert "(changed: act: text of old); its runs are made anew" in message
     assert [found.header["lanes"] for found in store.load_done()] == [kept.header["lanes"]]
     assert store.carries() == []
     assert len(list(tmp_path.glob("stale-*"))) == 2
+    assert [path.name for path in tmp_path.glob("text-*")] == ["text-same.gz"]
     store.close()
-    Store(tmp_path, CONFIG, programs={"U": now, "V": same})  # said once
+    Store(tmp_path, CONFIG, identity=Programs(U="new", V="same"))  # said once
+
+
+def test_texts_of_another_jax_are_not_compared(tmp_path):
+    """They are taken on trust where other bits are allowed: each release writes its own texts."""
+    store = Store(tmp_path, CONFIG, bits={"jax": "1"}, identity=Programs(U="old"))
+    store.save_done("u", saved(1, "U"))
+    store.close()
+    how = {"identity": Programs(U="new"), "allow_other_bits": True}
+    store = Store(tmp_path, CONFIG, bits={"jax": "2"}, **how)
+    assert len(store.load_done()) == 1
 
 
 BITS = {"jax": "0.10.2", "device": "cpu"}

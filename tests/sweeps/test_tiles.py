@@ -15,7 +15,7 @@ def group(name="U", num_instances=3, points=2, width=4, bytes_per_lane=1000):
     grid = jb.grid(jb.make_learner("ucbvi"), bonus_scale=np.arange(points) + 1.0)
     mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
     instances = {f"I{j}": mdp for j in range(num_instances)}
-    return Group({name: grid}, "episodes", instances, lambda _: Demand(width, bytes_per_lane))
+    return Group({name: grid}, "episodes", instances, Demand(width, bytes_per_lane), {})
 
 
 def all_lanes(groups, num_seeds):
@@ -69,14 +69,6 @@ def test_a_tile_is_plain_data_and_back():
     assert lanes_of(tile.header()) == list(tile.lanes)
     assert Tile(5, tile.lanes).name() == tile.name()  # a group's place in the plan may change
     assert Tile(0, tile.lanes[:1]).name() != tile.name()
-
-
-def test_the_engine_is_asked_only_when_needed():
-    def never(_):
-        raise AssertionError("asked")
-
-    idle = Group(group().grids, "episodes", group().instances, never)
-    assert make_tiles([idle], all_lanes([idle], 2), range(2)) == []
 
 
 def test_peak_memory_is_that_of_the_largest_tiles_at_one_time():

@@ -18,6 +18,7 @@ from jaxbandit.engines.runner import Carry, Runner, TileArrays, empty_curves, on
 from jaxbandit.engines.tables import exact_tables, optimal_value
 from jaxbandit.mdp import MDP
 from jaxbandit.xla.compat import x64
+from jaxbandit.xla.programs import PROGRAMS
 from jaxbandit.xla.threefry import fold_in
 
 KEY_ROLE = 2
@@ -116,18 +117,23 @@ class BlockRunner(Runner):
 
     def start_tile(self, tile: TileArrays) -> Carry:
         """The carry of a tile before the first episode; lanes that are padding have nothing left to play."""
+        carry = self._first_carry(tile)
+        self.check_reports(carry["state"])
+        measured = {}
+        if self.metrics:
+            measured = self._measure(tile, carry["state"], self._next(tile, carry))
+        return {**carry, "metrics": empty_curves(measured, self.points.size), "measured": measured}
+
+    def _first_carry(self, tile: TileArrays) -> Carry:
         _, _, first, _ = self.prepare(tile)
-        self.check_reports(first)
         padding = np.arange(self.width) >= tile.used
-        carry = {
+        return {
             "state": first,
             "played": np.where(padding, float(self.num_episodes), 0.0),
             "block": np.zeros(self.width, np.uint32),
             "total": np.zeros(self.width),
             "curve": np.zeros((self.width, self.points.size)),
         }
-        measured = self._measure(tile, first, self._next(tile, carry)) if self.metrics else {}
-        return {**carry, "metrics": empty_curves(measured, self.points.size), "measured": measured}
 
     def step_tile(self, tile: TileArrays, carry: Carry) -> Carry:
         """At most ``chunk_size`` blocks in every lane."""
@@ -157,14 +163,24 @@ class BlockRunner(Runner):
         """At most ``limit`` blocks, by the one program: where the lanes stand, what was played, and what is next."""
         function, args = self.program(tile, carry, limit)
         with x64():
-            name = ("blocks", self.form, self.rules.feedback)
-            found = self.execute(name, function, args, tile.device)
+            found = self.execute(self._name, function, args, tile.device)
         standing, arms, count, following = jax.tree.map(np.asarray, found)
         if np.any(standing.wrong):
             lane = int(np.argmax(standing.wrong))
             played, block = int(standing.played[lane]), int(standing.block[lane]) + 1
             raise complaint(self.name, played, block, _of_lane(following.blocks, lane))
         return standing, jax.tree.map(lambda x: x[: int(count)], arms), following
+
+    @property
+    def _name(self) -> Any:
+        return "blocks", self.key("next_block", "absorb"), self.rules.feedback
+
+    def engine_digest(self) -> str:
+        """The digest of the program that plays episodes."""
+        tile = self.tiles[0]
+        function, args = self.program(tile, self._first_carry(tile), 0)
+        with x64():
+            return PROGRAMS.digest(self._name, function, args, tile.device, self.platform)
 
     def _next(self, tile: TileArrays, carry: Carry) -> loop.NextBlocks:
         """What the lanes would play next."""

@@ -24,6 +24,7 @@ from jaxbandit.engines.runner import (
 )
 from jaxbandit.errors import LearnerError
 from jaxbandit.xla.compat import x64
+from jaxbandit.xla.programs import PROGRAMS
 
 MOST_EPISODES = 2**31 - 1
 
@@ -189,14 +190,28 @@ class EpisodeRunner(Runner):
         All but the last are on the device. Where the platform wants it, the state is handed over and not held twice.
         """
         with x64(False):
-            after, regrets, policy, following = self.execute(
-                ("episodes", self.rules, self.all_sizes),
-                partial(loop.run_chunk, self.rules, self.all_sizes),
-                (self.lanes(tile), state, jnp.uint32(done), jnp.int32(count)),
-                tile.device,
-                donate=(1,) if self.platform.donates else (),
-            )
+            program, donate = self._program(tile, state, done, count)
+            after, regrets, policy, following = self.execute(*program, tile.device, donate)
         return after, regrets, policy, np.asarray(following, np.float64)
+
+    def _program(
+        self, tile: TileArrays, state: Any, done: int, count: int
+    ) -> tuple[tuple[Any, Callable, tuple], tuple[int, ...]]:
+        """Name, function and arguments of the program that plays episodes, and which of them it may overwrite."""
+        rules = self.rules
+        forms = (rules.lanes_last, rules.renewed, rules.straight, rules.staged)
+        name = ("episodes", self.key("act", "update", "feedback"), forms, self.all_sizes)
+        function = partial(loop.run_chunk, rules, self.all_sizes)
+        args = (self.lanes(tile), state, jnp.uint32(done), jnp.int32(count))
+        return (name, function, args), (1,) if self.platform.donates else ()
+
+    def engine_digest(self) -> str:
+        """The digest of the program that plays episodes."""
+        tile = self.tiles[0]
+        _, state = self._begin(tile)
+        with x64(False):
+            program, donate = self._program(tile, state, 0, 0)
+            return PROGRAMS.digest(*program, tile.device, self.platform, donate)
 
     def _refuse(self, tile: TileArrays, policy: Any, gap: np.ndarray, episode: int) -> None:
         """What is no policy has the regret nan: it stops the run."""

@@ -2,7 +2,8 @@
 
 All candidates of a round run side by side on the same instances and seeds. Rounds double the number
 of seeds; after each, a candidate is dropped if it is *clearly* worse than the one of lowest mean:
-if the one-sided paired t-test (seeds within instances, Satterthwaite's degrees of freedom) rejects at
+if the one-sided paired t-test (seeds within instances, Satterthwaite's degrees of freedom; no p-value is below 2^-N with
+N runs, as `jaxbandit.stats.joint` says) rejects at
 
     (1 - level) / (2^r (c - 1))           in round r = 1, 2, ...; c candidates so far.
 
@@ -21,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandit import checks
-from jaxbandit.stats.doubts import FEW_TO_JUDGE
+from jaxbandit.stats.coverage_warnings import FEW_TO_JUDGE
 from jaxbandit.stats.intervals import Estimate
-from jaxbandit.stats.max_t import FLAT, standard_error
+from jaxbandit.stats.joint import FLAT, fewest_runs, standard_error
 from jaxbandit.studies.scoring import (
     MEAN,
     SCORES,
@@ -261,6 +262,7 @@ def clearly_worse(strata: list[np.ndarray], best: int, alpha: float, rivals: int
     flat = error <= FLAT * np.maximum(scale, 1e-300)
     ratio = mean / np.where(flat, 1.0, error)
     tail = np.where(flat, np.where(mean > FLAT * scale, 0.0, 1.0), stats.t.sf(ratio, freedom))
+    tail = np.maximum(tail, 2.0 ** -sum(map(len, strata)))
     return (tail < alpha / max(1, rivals)) & (np.arange(mean.size) != best)
 
 
@@ -278,11 +280,13 @@ def _estimate(runs: list[np.ndarray], tasks: Tasks, level: float) -> Estimate:
     strata = _strata(runs, tasks)
     error, freedom = standard_error([task[:, None] for task in strata])
     half = float(stats.t.ppf((1 + level) / 2, freedom[0]) * error[0])
+    if not half and sum(map(len, strata)) < fewest_runs(level):
+        half = np.nan  # too few runs that all agree
     mean = float(np.mean([task.mean() for task in strata]))
     count = sum(part.size for part in runs)
     low = max(mean - half, min(mean, 0.0))  # regret is at least 0, and so is its mean
-    doubt = "few" if half and min(map(len, strata)) < FEW_TO_JUDGE else ""
-    return Estimate(value=mean, low=low, high=mean + half, n=count, level=level, replicates="runs", doubt=doubt)  # fmt: skip
+    warning = "few" if half and min(map(len, strata)) < FEW_TO_JUDGE else ""
+    return Estimate(value=mean, low=low, high=mean + half, n=count, level=level, replicates="runs", warning=warning)  # fmt: skip
 
 
 def _tasks(given: Tasks | None, score: str, num_instances: int) -> tuple[tuple[int, ...], ...]:

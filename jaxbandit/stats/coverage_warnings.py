@@ -1,4 +1,4 @@
-"""When an interval may cover less than it says, and the words for it.
+"""When an interval may cover less than its level.
 
 Student-t is right for runs that are not skewed. Regret often is: a few runs settle on a suboptimal policy, and decide the
 mean. With many runs that shows in them; with few it mostly does not, because those that miss the mean miss the large values.
@@ -18,32 +18,22 @@ have a sample skewness below 1, and where they do "t" covers 87 % (88, 89)."""
 MUCH_SKEW = 1.0
 """Sample skewness from which on Student-t loses more than a percent or two (exponential data: 2). At 32 runs 82 % of
 exponential samples are beyond it, 96 % of lognormal ones and 2 % of normal ones."""
-DOUBTS = {
+WARNINGS = {
     "few": "few runs: covers less if skewed",
     "skewed": "skewed runs: covers less",
     "both": "few or skewed runs: may cover less",
 }
-"""What is said of an interval that may cover less than its level."""
-DOUBTFUL = "intervals of few or skewed runs may cover less than they say"
-"""The same in a line under a table."""
+"""Code of a warning -> its text."""
+MAY_COVER_LESS = "intervals of few or skewed runs may cover less than they say"
+"""The same for a line under a table."""
 
 
-def line_of(doubts: Iterable[str]) -> str:
-    """`DOUBTFUL` as a sentence with a space before it, if there is any doubt among these; else "".
-
-    Example:
-        >>> line_of(["", "few"]), line_of([""])
-        (' Intervals of few or skewed runs may cover less than they say.', '')
-    """
-    return f" {DOUBTFUL.capitalize()}." if any(doubts) else ""
-
-
-def doubt_of(values: np.ndarray, kind: str = "t") -> str:
+def coverage_warning(values: np.ndarray, kind: str = "t") -> str:
     """Whether values [n] are too few, or too skewed, for an interval of this kind: "few", "skewed" or "".
 
     Example:
-        >>> doubt_of(np.arange(3.0)), doubt_of(np.arange(32.0)), doubt_of(np.arange(32.0) ** 6)
-        ('few', '', 'skewed')
+        >>> [coverage_warning(x) for x in (np.arange(3.0), np.arange(32.0), np.arange(32.0) ** 6)]
+        ['few', '', 'skewed']
     """
     count = len(values)
     if count < FEW:
@@ -56,3 +46,24 @@ def doubt_of(values: np.ndarray, kind: str = "t") -> str:
     if abs(skew) * np.sqrt(count * (count - 1)) / (count - 2) > MUCH_SKEW:
         return "skewed"
     return "few" if count < FEW_TO_JUDGE else ""
+
+
+def joint_warning(warnings: Iterable[str]) -> str:
+    """One code for several intervals: theirs if they agree, else "both".
+
+    Example:
+        >>> joint_warning(["", "few"]), joint_warning(["skewed", "few"]), joint_warning([])
+        ('few', 'both', '')
+    """
+    found = set(warnings) - {""}
+    return "both" if len(found) > 1 else "".join(found)
+
+
+def warning_line(warnings: Iterable[str]) -> str:
+    """`MAY_COVER_LESS` as a sentence after a space, if there is any warning among these; else "".
+
+    Example:
+        >>> warning_line(["", "few"]), warning_line([""])
+        (' Intervals of few or skewed runs may cover less than they say.', '')
+    """
+    return f" {MAY_COVER_LESS.capitalize()}." if any(warnings) else ""

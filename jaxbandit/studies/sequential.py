@@ -1,4 +1,4 @@
-"""As many seeds as it takes: looks at growing numbers of seeds, with one error rate for all of them.
+"""Adds seeds until every pair is decided, with error rates that stay valid under repeated looks.
 
 Looking again and again at the same comparison and stopping when it is decided is wrong more often
 than each look says. Here the error rate 1 - level is *spent*: with looks at n_1 < ... < n_K = max_seeds
@@ -6,7 +6,8 @@ seeds, look k tests at
 
     alpha_k = (1 - level) (n_k - n_{k-1}) / n_K,        sum_k alpha_k = 1 - level,
 
-each look for all pairs together (`jaxbandit.stats.max_t`). By the union bound all intervals of all
+each look for all pairs together (`jaxbandit.stats.joint`). A look at fewer runs than can decide anything at its alpha
+(`fewest_runs`) tests nothing and leaves its part to the next. By the union bound all intervals of all
 looks are right together with probability ``level``, whatever the rule that stops, so a pair's
 interval is the part that all looks have in common, and a pair that was decided stays decided.
 """
@@ -26,7 +27,7 @@ from jaxbandit import checks
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.stats.decisions import Comparison, Pair, final_values
-from jaxbandit.stats.max_t import simultaneous
+from jaxbandit.stats.joint import joint_intervals
 from jaxbandit.stats.replication import curve_names
 from jaxbandit.sweeps import LearnerGrid, sweep
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 FIRST_SEEDS = 8
-"""Fewer are too few for the bootstrap behind the intervals."""
+"""Fewer can decide little: `fewest_runs` says how many a look needs."""
 
 
 class Look(NamedTuple):
@@ -42,7 +43,7 @@ class Look(NamedTuple):
 
     num_seeds: int
     alpha: float
-    """The part of the error rate that it spent."""
+    """The part of the error rate that it spent; 0 if it had too few runs to decide anything."""
     open_pairs: int
     """Pairs that were still undecided after it."""
 
@@ -85,21 +86,23 @@ class Judge:
         key: int = 0,
         num_resamples: int = 5000,
     ):
-        """``counts`` are the numbers of seeds of the looks; the others are as in `until_decided`."""
+        """``counts`` are the numbers of seeds of the looks; ``key`` and ``num_resamples`` are not used any more (nothing
+        is resampled); the others are as in `until_decided`."""
+        del key, num_resamples
         if len(learners) < 2:
             raise ValueError(f"learners: {list(learners)}; accepted: at least two to compare")
         self.learners = [str(name) for name in learners]
         self.level = checks.share("level", level)
         self.indifference = checks.number("indifference", indifference, low=0)
-        self.alphas = spending(counts, level)
         self.looks: list[Look] = []
-        self._counts, self._key, self._resamples = list(counts), key, num_resamples
+        self._alphas, self._counts, self._saved = spending(counts, level), list(counts), 0.0
         pairs = list(itertools.combinations(range(len(learners)), 2))
         self._first, self._second = (np.array(side) for side in zip(*pairs, strict=True))
         self._low = np.full(len(pairs), -np.inf)
         self._high = np.full(len(pairs), np.inf)
         self._p = np.ones(len(pairs))
         self._strata: list[np.ndarray] = []
+        self._fewest = 0
 
     @property
     def open(self) -> np.ndarray:
@@ -108,27 +111,32 @@ class Judge:
         return (self._low <= 0) & (self._high >= 0) & ~(equal & (self.indifference > 0))
 
     @property
+    def too_few(self) -> str:
+        """How many runs the last look would have needed to decide anything."""
+        runs = sum(map(len, self._strata))
+        return f"{runs} runs decide nothing, {self._fewest} or more can"
+
+    @property
     def settled(self) -> bool:
         """Whether no pair is open."""
         return not self.open.any()
 
     def look(self, strata: Sequence[np.ndarray]) -> int:
         """Takes the values so far, [seeds, learners] per instance; how many pairs are still open."""
-        if len(self.looks) == len(self.alphas):
-            raise ValueError(f"look: all {len(self.alphas)} were used; accepted: no further one")
         number = len(self.looks)
-        alpha = self.alphas[number]
-        found = simultaneous(
-            [values[:, self._second] - values[:, self._first] for values in strata],
-            1 - alpha,
-            key=self._key + number,
-            num_resamples=self._resamples,
-        )
-        low, high = np.maximum(self._low, found.low), np.minimum(self._high, found.high)
-        agree = low <= high  # looks that contradict each other leave the earlier one standing
-        self._low, self._high = np.where(agree, [low, high], [self._low, self._high])
-        self._p = np.minimum(self._p, found.p_value * (1 - self.level) / alpha)
+        if number == len(self._alphas):
+            raise ValueError(f"look: all {number} were used; accepted: no further one")
         self._strata = [np.asarray(values, np.float64) for values in strata]
+        differences = [values[:, self._second] - values[:, self._first] for values in self._strata]
+        self._saved += self._alphas[number]
+        found = joint_intervals(differences, 1 - self._saved)
+        self._fewest, alpha = found.fewest, 0.0
+        if found.runs >= found.fewest:
+            alpha, self._saved = self._saved, 0.0
+            low, high = np.maximum(self._low, found.low), np.minimum(self._high, found.high)
+            agree = low <= high  # looks that contradict each other leave the earlier one standing
+            self._low, self._high = np.where(agree, [low, high], [self._low, self._high])
+            self._p = np.minimum(self._p, found.p_value * (1 - self.level) / alpha)
         still = int(self.open.sum())
         self.looks.append(Look(self._counts[number], alpha, still))
         return still
@@ -157,12 +165,8 @@ class Judge:
             level=self.level,
             replicates=f"{count} seeds"
             + (f" of each of {instances} instances" if instances > 1 else ""),
-            method="max-t at every look, level spent in proportion to the seeds"
-            + (
-                f"; looks at fewer than {FIRST_SEEDS} seeds cover less if runs are skewed"
-                if self._counts[0] < FIRST_SEEDS
-                else ""
-            ),
+            method="Student-t at every look, level spent in proportion to the seeds"
+            + ("" if any(look.alpha for look in self.looks) else f"; {self.too_few}"),
             strata=tuple(values[:, order] for values in self._strata),
         )
 
@@ -213,8 +217,8 @@ def until_decided(
 
     What is compared is final regret on the given instances, each counted once; the replicates are
     seeds, also on drawn instances. Looks are taken at first_seeds, 2 first_seeds, 4 first_seeds, ...
-    and max_seeds. Wrong statements about any pair at any look have probability at most 1 - level in
-    all (`jaxbandit.studies.deciding` says how).
+    and max_seeds; those with too few runs to decide anything spend nothing. Wrong statements about any pair at any look have probability at most 1 - level in
+    all (`jaxbandit.studies.sequential` says how).
 
     Args:
         learners: as for `sweep`; parameter points count as learners of their own.
@@ -247,7 +251,7 @@ def until_decided(
                 learners, instances, num_episodes, count, seed, checkpoint=folder, **arguments
             )
             names = curve_names(dataset)
-            judge = judge or Judge([n.label for n in names], counts, level, indifference, key=seed)
+            judge = judge or Judge([n.label for n in names], counts, level, indifference)
             every = [str(name) for name in dataset["instance"].values]
             runs = [final_values(dataset, "regret", name, every) for name in names]
             judge.look(list(np.stack(runs, axis=-1)))
@@ -259,6 +263,7 @@ def until_decided(
         "every pair is settled"
         if judge.settled
         else f"{left} of {len(judge.open)} pairs are open after the budget of {counts[-1]} seeds"
+        + ("" if judge.looks[-1].alpha else f"; {judge.too_few}")
     )
     return Decided(judge.comparison(), tuple(judge.looks), dataset, stopped)
 

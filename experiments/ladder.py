@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jaxbandit.experiment import Experiment, Options
+from jaxbandit.experiment import Experiment, Options, load_instance
 
 from .choosing import Judged, cell_of, judge
 from .families import Size, drawn, random_laws, uniform_laws
@@ -38,9 +38,13 @@ if TYPE_CHECKING:
 
     from jaxbandit.plotting.figures import Drawn
 
+    from .ladder_own import Ladder
+
 TRAINING_KEY, REPORTED_KEY = 8001, 8002
 """Roots of the instances; neither is that of another experiment."""
 SIZES = {"tiny": TINY, "paper": PAPER}
+OWN = "own"
+"""The sweep on an instance of the user's."""
 TRAINING, PROPHETS = "-training", "-prophets"
 """After the name of a size: the sweep that chooses, and that of learners for prophets alone."""
 Sweep = dict[str, Any] | Callable[[dict[str, Any]], dict[str, Any]]
@@ -91,10 +95,19 @@ def judged(ds: Dataset, label: str) -> Judged:
 def sweeps(options: Options) -> dict[str, Sweep]:
     """For each size: all settings on training instances, then the chosen ones on those reported.
 
-    Learners of prophets alone have sweeps of their own.
+    Learners of prophets alone have sweeps of their own. With ``--instance`` there is one sweep, on that instance.
     """
     import jaxbandit as jb
 
+    if options.instance is not None:
+        from .ladder_own import sweep_of
+
+        how = sweep_of(load_instance(options.instance), options.instance)
+        sizes = {
+            "num_episodes": options.choose_episodes(5_000, full=100_000),
+            "num_seeds": options.choose_seeds(8, full=32),
+        }
+        return {OWN: {**how, **sizes}}
     count = options.choose_instances(6, full=16)
     common = {
         "num_seeds": options.choose_seeds(1, full=2),
@@ -141,11 +154,20 @@ def joined(datasets: dict[str, Dataset], name: str) -> Dataset:
     return xr.concat(parts, "learner", coords="minimal", compat="override")
 
 
+def _own(datasets: dict[str, Dataset]) -> Ladder:
+    from jaxbandit.results.selecting import in_units
+
+    from .ladder_own import Ladder
+
+    return Ladder(in_units(datasets[OWN]))
+
+
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     """Curves by rung, final regret against feedback, and regret against segments."""
     from . import ladder_figures
 
-    del options
+    if options.instance is not None:
+        return {"ladder_own": _own(datasets).plot()}
     found = {}
     for name, size in SIZES.items():
         ds = joined(datasets, name)
@@ -164,7 +186,8 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Chosen settings, final regrets with intervals and times, and whether each beats uniform."""
     from .ladder_tables import chosen_table, final_table, segments_table
 
-    del options
+    if options.instance is not None:
+        return {"ladder_own.md": _own(datasets).table}
     parts = []
     for name, size in SIZES.items():
         parts += [f"## {title_of(size)}", final_table(joined(datasets, name))]
@@ -186,6 +209,9 @@ EXPERIMENT = Experiment(
         "ladder_segments.png": "regret against the number of segments whose totals are shown",
         "ladder.md": "final regrets with intervals, against uniform play, and times",
         "ladder_tuning.md": "what was tried and chosen",
+        "ladder_own.png": "with --instance: every learner that fits, on that instance alone",
+        "ladder_own.md": "the same as a table",
     },
+    open_to_instance=True,
     takes="about ten minutes on two idle cores; with --full hours",
 )

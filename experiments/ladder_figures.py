@@ -92,10 +92,10 @@ def curves(ds: Dataset, sizes: str) -> Drawn:
     return Drawn(figure, axes, data)
 
 
-def summary(ds: Dataset, sizes: str) -> Drawn:
-    """Final regret of every learner with its interval over instances, against the feedback."""
+def summary(ds: Dataset, sizes: str, over: str = "instances") -> Drawn:
+    """Final regret of every learner with its interval over instances or seeds, against the feedback."""
     families = list(stats.families(ds))
-    figure, axes = new_figure((3.1 * len(families), 4.2), 1, len(families))
+    figure, axes = new_figure((max(4.6, 3.1 * len(families)), 4.2), 1, len(families))
     rows = _final_rows(ds)
     colors = ("#882255", "#0072B2", "#E69F00", "#009E73", "#000000")
     for ax, family in zip(axes, families, strict=True):
@@ -144,13 +144,17 @@ def summary(ds: Dataset, sizes: str) -> Drawn:
         )  # fmt: skip
         ax.set_ylim(place + 0.3, 1.5)  # room for the name of the first rung
         ax.set_yticks([at for at, _ in ticks], [label for _, label in ticks], fontsize=NOTE_SIZE)
-        ax.set_title(family, fontsize=TEXT_SIZE, loc="left")
-        ax.set_xlabel("final regret", fontsize=TICK_SIZE)
+        if len(families) > 1:
+            ax.set_title(family, fontsize=TEXT_SIZE, loc="left")
+        unit = ds["regret"].attrs.get("units", "reward")
+        unit = "" if unit in ("reward", "own units") else f" ({unit})"
+        ax.set_xlabel(f"final regret{unit}", fontsize=TICK_SIZE)
     episodes = int(ds["episode"].values[-1])
     doubts = {WARNINGS[row.warning] for row in rows.values() if row.warning}
     doubt = f"\n{'; '.join(sorted(doubts))}" if doubts else ""
+    apart = ", " if len(families) > 1 else "\n"
     figure.suptitle(
-        f"What feedback buys: {sizes}, T = {episodes:,}, mean and 95 % interval over instances{doubt}",
+        f"What feedback buys: {sizes}, T = {episodes:,}{apart}mean and 95 % interval over {over}{doubt}",
         fontsize=TEXT_SIZE,
     )
     return Drawn(figure, axes, rows)

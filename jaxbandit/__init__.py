@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from jaxbandit.description import describe as describe
     from jaxbandit.errors import CheckpointError as CheckpointError
     from jaxbandit.errors import SweepInterrupted as SweepInterrupted
+    from jaxbandit.experiments.ladder_own import ladder as ladder
     from jaxbandit.inspecting import difficulty as difficulty
     from jaxbandit.inspecting import hardness as hardness
     from jaxbandit.inspecting import run as run

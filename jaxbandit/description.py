@@ -263,13 +263,16 @@ def small_instance(
     wanted = inspect.signature(INSTANCES.constructors[name]).parameters
     drawn = "key" in wanted and not {"theta", "down_stages", "down_actions"} & set(given)
     needed = [key for key, p in wanted.items() if p.default is p.empty]
+    if "horizon" in wanted and isinstance(wanted["horizon"].default, int):
+        needed.append("horizon")  # a default may be long
     if name.startswith("hard-"):
         needed += ["gap"] + (["horizon", "num_downs"] if drawn else [])
     used = {**{key: SMALL[key] for key in needed if key in SMALL and key in wanted}, **given}
     if "probabilities" in needed and "probabilities" not in used:
         rows = used["values" if "values" in wanted else "rewards"]
         used["probabilities"] = [[1 / len(row)] * len(row) for row in rows]
-    shown = {key: _shortened(value) for key, value in used.items()}
+    taken = used or {key: p.default for key, p in wanted.items()}
+    shown = {key: _shortened(value) for key, value in taken.items()}
     if drawn:
         used["key"], shown["key"] = jax.random.key(seed), f"jax.random.key({seed})"
     return make_instance(name, **used), shown

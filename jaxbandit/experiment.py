@@ -30,6 +30,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -50,6 +51,7 @@ __all__ = [
     "final_table",
     "join",
     "load_experiment",
+    "load_instance",
     "load_learners",
     "markdown_table",
     "read_folder",
@@ -83,6 +85,9 @@ class Options:
     learners: Path | None = None
     """A Python file with learners of your own (`jaxbandit new learner NAME`), which join those of
     the experiment."""
+    instance: str | None = None
+    """An instance for experiments that take one (ladder): a name with parameters ("riverswim horizon=10"), an .npz file
+    with arrays P, R and horizon, or a Python file (`jaxbandit new instance NAME`)."""
     full: bool = False
     """The paper's size instead of one that takes about a minute."""
     seed: int = 0
@@ -195,6 +200,8 @@ class Experiment:
     """Other experiments whose results are read: their datasets come as "name/label"."""
     open_to_learners: bool = True
     """Whether ``--learners FILE`` may add learners to all its sweeps."""
+    open_to_instance: bool = False
+    """Whether ``--instance`` may name the instance."""
     outputs: Mapping[str, str] = field(default_factory=dict)
     """What is written, file name -> what it shows; for ``jaxbandit run NAME --help``."""
     takes: str = ""
@@ -288,6 +295,59 @@ def load_learners(path: str | Path) -> dict[str, Any]:
             'LEARNERS = {"name": learner, ...}, see jaxbandit new learner NAME'
         )
     return dict(found)  # type: ignore[arg-type]
+
+
+@cache
+def load_instance(text: str) -> Any:
+    """An instance by name, with parameters after it, or from a file.
+
+    An .npz file holds the arguments of `jaxbandit.from_arrays`: P, R, horizon and, if needed, start and terminal. A Python
+    file registers an instance (`jaxbandit new instance NAME`).
+
+    Example:
+        >>> load_instance("riverswim num_states=4 horizon=10")
+        MDP(H=10, k=4, A=2, general)
+        >>> load_instance("nowhere.npz")
+        Traceback (most recent call last):
+        ...
+        ValueError: nowhere.npz: no such file; accepted: a file of arrays P, R and horizon
+    """
+    import numpy as np
+
+    import jaxbandit as jb
+
+    path = Path(text)
+    if path.suffix == ".npz":
+        if not path.is_file():
+            raise ValueError(f"{path}: no such file; accepted: a file of arrays P, R and horizon")
+        with np.load(path, allow_pickle=False) as arrays:
+            given = {name: arrays[name] for name in arrays.files}
+        missing = {"P", "R", "horizon"} - set(given)
+        other = set(given) - {"P", "R", "horizon", "start", "terminal"}
+        if missing or other:
+            raise ValueError(
+                f"{path}: arrays {', '.join(given)}; accepted: P, R, horizon, and start, terminal"
+            )
+        return jb.from_arrays(**given)
+    if path.suffix == ".py":
+        known = set(jb.INSTANCES.names())
+        _import_file(path)
+        added = sorted(set(jb.INSTANCES.names()) - known)
+        if len(added) != 1:
+            raise ValueError(
+                f"{path}: registers {', '.join(added) or 'no instance'}; accepted: one "
+                'jb.register_instance("name", constructor)'
+            )
+        return jb.make_instance(added[0])
+    name, *words = text.split() or [""]
+    parameters = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        try:
+            parameters[key] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            parameters[key] = value
+    return jb.make_instance(name, **parameters)
 
 
 def _import_file(path: Path) -> ModuleType:

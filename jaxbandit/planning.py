@@ -5,7 +5,7 @@ first. Policies are deterministic, int [H, k+1], or randomised
 Markov policies, float [H, k+1, A]: independent action distributions at every state. Results are
 float32 by default and float64 when the MDP's arrays are float64 (under x64).
 
-The values, gaps and regrets of an MDP that `jaxbandit.from_arrays` made are float64 and in the unit of its arrays
+The values, gaps and regrets of an MDP that `jaxbandit.from_arrays` made are numpy float64 and in the unit of its arrays
 (`Labels.scale`, `Labels.offsets`); inside `jax.jit` and `jax.vmap`, and for `jaxbandit.mdp.plain(mdp)`, they are in the
 rewards of the MDP, like the results of a sweep.
 """
@@ -59,6 +59,7 @@ def _in_units(name: str, found: Any, words: Labels) -> Any:
     """What a planner of that name found, in the unit of the labels."""
     if isinstance(found, tuple):  # values and a policy
         return _in_units(name, found[0], words), found[1]
+    found = np.asarray(found)[()]  # float64 of jax is of no use where x64 is off
     if name in ("gaps", "regret"):
         return found * words.scale
     if name in ("optimal", "evaluate"):

@@ -322,6 +322,10 @@ def plan(experiment: Experiment, options: Options) -> dict[str, Arguments]:
             f"sweeps of {experiment.name}: {type(plans).__name__}; accepted: a dict, label -> arguments"
         )
     extra: dict[str, Any] = {}
+    if options.instance is not None and not experiment.open_to_instance:
+        raise ValueError(
+            f"instance: {options.instance}; accepted: no instance of your own in {experiment.name}"
+        )
     if options.learners is not None:
         if not experiment.open_to_learners:
             raise ValueError(

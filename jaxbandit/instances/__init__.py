@@ -1,4 +1,4 @@
-"""Instances by name: prophet, pricing, knapsack, lower bounds, random MDPs; one file a family.
+"""Instances by name: prophet, pricing, knapsack, lower bounds, random MDPs, standard problems; one file a family.
 
 A new one is a file like `prophet`, or a constructor of your own for `register_instance`.
 From outside: the names below. May import: the model (`jaxbandit.mdp`) and theory.
@@ -11,9 +11,19 @@ from typing import Any
 
 from jaxbandit.instances.knapsack import knapsack, knapsack_random
 from jaxbandit.instances.lower_bounds import hard_general, hard_ordered
+from jaxbandit.instances.operations import base_stock, revenue_management, secretary
 from jaxbandit.instances.posted_pricing import posted_pricing, posted_pricing_random
 from jaxbandit.instances.prophet import prophet, prophet_random, prophet_uniform
 from jaxbandit.instances.random import random_general, random_ordered
+from jaxbandit.instances.standard import (
+    chain,
+    combination_lock,
+    deep_sea,
+    frozen_lake,
+    grid_world,
+    riverswim,
+    six_arms,
+)
 from jaxbandit.mdp import MDP
 from jaxbandit.registry import Registry
 
@@ -33,6 +43,16 @@ _FAMILIES: dict[str, Callable[..., MDP]] = {
     "hard-ordered": hard_ordered,
     "random-general": random_general,
     "random-ordered": random_ordered,
+    "riverswim": riverswim,
+    "deep-sea": deep_sea,
+    "chain": chain,
+    "combination-lock": combination_lock,
+    "six-arms": six_arms,
+    "frozen-lake": frozen_lake,
+    "grid-world": grid_world,
+    "secretary": secretary,
+    "revenue-management": revenue_management,
+    "base-stock": base_stock,
 }
 for _name, _constructor in _FAMILIES.items():
     INSTANCES.register(_name, _constructor)
@@ -43,7 +63,9 @@ def make_instance(name: str, **parameters: Any) -> MDP:
 
     From your arrays: "prophet", "posted-pricing", "knapsack". The paper's I1: "prophet-uniform".
     Drawn at random: "prophet-random" (the paper's I2), "posted-pricing-random", "knapsack-random",
-    "random-general", "random-ordered". Lower bounds: "hard-general", "hard-ordered".
+    "random-general", "random-ordered". Lower bounds: "hard-general", "hard-ordered". Standard problems: "riverswim",
+    "deep-sea", "chain", "combination-lock", "six-arms", "frozen-lake", "grid-world", "secretary",
+    "revenue-management", "base-stock". Any other model: `jaxbandit.from_arrays`.
 
     Example:
         >>> import jaxbandit as jb

@@ -118,7 +118,7 @@ def from_arrays(
     elif reward == "bernoulli":
         outcomes = _coins(outcomes, ending)
     form = Form(staged, axes, ending, following=outcomes.following)
-    return _build(outcomes, form, horizon, _start(start, S, ending), states, actions)
+    return from_outcomes(outcomes, horizon, start, states, actions, form=form)
 
 
 def to_arrays(mdp: MDP) -> tuple[np.ndarray, np.ndarray, Any]:
@@ -219,7 +219,8 @@ def from_gymnasium(env: Any, horizon: int) -> MDP:
     apart = not over & entered and not any(first[s] for s in over)
     terminal = tuple(sorted(over)) if apart else ()
     form = Form(False, "SAS", terminal, following=following if apart else None)
-    return _build(Outcomes(prob, reward, following, ends), form, horizon, first, None, None)
+    tables = Outcomes(prob=prob, reward=reward, following=following, ends=ends)
+    return from_outcomes(tables, horizon, first, form=form)
 
 
 def _merged(row: Any) -> dict[tuple[int, float, bool], float]:
@@ -231,15 +232,26 @@ def _merged(row: Any) -> dict[tuple[int, float, bool], float]:
     return found
 
 
-def _build(
+def from_outcomes(
     outcomes: Outcomes,
-    form: Form,
     horizon: int,
-    start: np.ndarray,
-    states: Sequence[Any] | None,
-    actions: Sequence[Any] | None,
+    start: Any = 0,
+    states: Sequence[Any] | None = None,
+    actions: Sequence[Any] | None = None,
+    level: str = "state",
+    form: Form | None = None,
 ) -> MDP:
-    """The MDP of outcomes in the unit of the user, with its labels; ``start`` are probabilities [S]."""
+    """The MDP of outcomes in the unit of the user, with its labels; for constructors, which check their arguments.
+
+    Example:
+        >>> import numpy as np, jaxbandit as jb
+        >>> tables = [np.array([[[[0.5, 0.5]]]]), np.array([[[[3.0, 1.0]]]]), np.zeros((1, 1, 1, 2), int)]
+        >>> mdp = from_outcomes(Outcomes(*tables, ends=np.array([[[[True, False]]]])), horizon=2)
+        >>> float(jb.optimal(mdp)[0])                       # 2 + 0.5 x 2
+        3.0
+    """
+    form = form or Form()
+    start = _start(start, outcomes.prob.shape[1], form.terminal)
     S, A, M = outcomes.prob.shape[1:]
     first = np.flatnonzero(start)
     drawn = len(first) > 1
@@ -270,13 +282,13 @@ def _build(
     if drawn:
         tables[0][0, 1:, :, : len(first)] = start[first]
         tables[2][0, 1:, :, : len(first)] = first + 1
-    level = int(np.argmax(start)) + 1
-    mdp = MDP(tables[0], tables[1], tables[2], rank=None, start=np.asarray(level, np.int32))
+    first_level = int(np.argmax(start)) + 1
+    mdp = MDP(tables[0], tables[1], tables[2], rank=None, start=np.asarray(first_level, np.int32))
     stages = mdp.horizon
     named = [str(s) for s in range(S)] if states is None else states
     words = Labels(
         scale=scale,
-        level="state",
+        level=level,
         actions=()
         if actions is None
         else names_of("actions", _after_draw(actions, drawn), stages, A),

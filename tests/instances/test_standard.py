@@ -1,0 +1,135 @@
+"""Standard problems against values that are published, known in closed form, or computed by loops of the tests' own."""
+
+from itertools import product
+
+import gymnasium
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+
+PUBLISHED = [
+    ("riverswim", {}, 3.397264, 5e-7),  # Osband, Russo and Van Roy's form, H = 20
+    ("frozen-lake", {}, 0.744190, 5e-7),
+    ("frozen-lake", {"horizon": 50}, 0.545909, 5e-7),
+    ("frozen-lake", {"map_name": "8x8", "is_slippery": False, "horizon": 14}, 1.0, 0),
+    ("grid-world", {"horizon": 100}, 0.705, 5e-4),  # Russell and Norvig
+    ("deep-sea", {"size": 30}, 0.99, 1e-12),
+    ("chain", {"slip": 0.0, "horizon": 20}, 160.0, 1e-9),
+    ("six-arms", {"horizon": 2}, 60.0, 1e-9),
+    ("combination-lock", {"length": 5, "horizon": 5}, 1.0, 0),
+    ("combination-lock", {"length": 5, "horizon": 4}, 0.0, 0),
+    ("secretary", {"num_candidates": 4}, 11 / 24, 1e-12),
+    ("secretary", {"num_candidates": 200}, 1 / np.e, 2e-3),
+    ("base-stock", {"horizon": 3, "fixed_cost": 4.0}, 67 / 16, 1e-12),  # Puterman 1994
+    (
+        "revenue-management",
+        {"fares": [7], "arrivals": [0.5], "capacity": 3, "horizon": 3},
+        10.5,
+        1e-12,
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "value", "tolerance"), PUBLISHED)
+def test_values(name, parameters, value, tolerance):
+    mdp = jb.validate(jb.make_instance(name, **parameters))
+    assert abs(float(jb.optimal(mdp)[0]) - value) <= tolerance + 1e-12
+
+
+@pytest.mark.parametrize(("name", "slippery"), [*product(["4x4", "8x8"], [True, False])])
+def test_frozen_lake_is_gymnasiums(name, slippery):
+    env = gymnasium.make("FrozenLake-v1", map_name=name, is_slippery=slippery)
+    ours = jb.make_instance("frozen-lake", map_name=name, is_slippery=slippery, horizon=5)
+    theirs = jb.from_gymnasium(env, 5)
+    for one, other in zip(jb.to_arrays(ours), jb.to_arrays(theirs), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-15)
+
+
+def test_secretary_against_all_orders():
+    """The best of all rules "pass r candidates, then take the next record", over all orders of five."""
+    wins = []
+    for skip in range(5):
+        won = 0
+        for order in product(range(5), repeat=5):
+            if len(set(order)) == 5:
+                records = [i for i in range(skip, 5) if order[i] == max(order[: i + 1])]
+                won += bool(records) and order[records[0]] == 4
+        wins.append(won / 120)
+    value = float(jb.optimal(jb.make_instance("secretary", num_candidates=5))[0])
+    np.testing.assert_allclose(value, max(wins), rtol=1e-12)
+
+
+def test_revenue_management_against_a_plain_recursion():
+    fares, arrivals = [120.0, 200.0, 80.0], [[0.3, 0.1, 0.2], [0.2, 0.2, 0.6], [0.1, 0.6, 0.1]]
+
+    def value(stage, seats):
+        if stage == 3 or not seats:
+            return 0.0
+        keep = value(stage + 1, seats)
+        paid = sum(
+            p * max(fare + value(stage + 1, seats - 1), keep)
+            for p, fare in zip(arrivals[stage], fares, strict=True)
+        )
+        return paid + (1 - sum(arrivals[stage])) * keep
+
+    mdp = jb.make_instance(
+        "revenue-management", fares=fares, arrivals=arrivals, capacity=2, horizon=3
+    )
+    np.testing.assert_allclose(float(jb.optimal(mdp)[0]), value(0, 2), rtol=1e-12)
+    assert jb.labels_of(mdp).action(0, 2) == "accept from 120"
+
+
+def test_inventory_against_a_plain_recursion_and_base_stock_is_optimal():
+    demand = (0.1, 0.3, 0.2, 0.4)
+
+    def value(stage, stock):
+        if stage == 4:
+            return 0.0
+        found = []
+        for up in range(stock, 6):
+            mean = -2 * (up - stock) - 1 * up
+            for d, p in enumerate(demand):
+                mean += p * (8 * min(up, d) + value(stage + 1, max(up - d, 0)))
+            found.append(mean)
+        return max(found)
+
+    mdp = jb.make_instance("base-stock", demand=demand, capacity=5, horizon=4)
+    best, policy = jb.optimal(mdp)
+    np.testing.assert_allclose(float(best), value(0, 0), rtol=1e-12)
+    for row in policy[:, 1:].tolist():  # order up to row[0] below it, and nothing above
+        assert all(level == row[0] for level in row[: row[0]])
+        assert all(level <= stock for stock, level in enumerate(row) if stock >= row[0])
+
+
+def test_prophets_with_many_values_tend_to_mosers_sequence():
+    moser = 0.0
+    for horizon in (1, 2, 3, 4):
+        moser = (1 + moser**2) / 2
+        mdp = jb.make_instance("prophet-uniform", horizon=horizon, capacity=1, num_values=201)
+        assert abs(float(jb.optimal(mdp)[0]) - moser) < 2 / 200
+    assert f"{moser:.4f}" == "0.7417"
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("riverswim", {"num_states": 1}, "num_states: 1; accepted: a whole number, at least 2"),
+        ("frozen-lake", {"map_name": "5x5"}, "map_name: '5x5'; accepted: '4x4', '8x8'"),
+        ("chain", {"slip": 1.5}, "slip: 1.5; accepted"),
+        ("grid-world", {"rows": ["S."]}, None),
+        ("grid-world", {"rows": ["S?"]}, "rows: .*; accepted: rows of equal length"),
+        ("base-stock", {"demand": [0.5]}, "demand: .*; accepted: probabilities of 0, 1, 2"),
+        (
+            "revenue-management",
+            {"fares": [1, 2]},
+            r"arrivals: shape \(4,\); accepted: \[J\] = \(2,\)",
+        ),
+    ],
+)
+def test_parameters_are_checked(name, parameters, message):
+    if message is None:
+        assert jb.make_instance(name, **parameters).num_states == 2
+        return
+    with pytest.raises(ValueError, match=message):
+        jb.make_instance(name, **parameters)

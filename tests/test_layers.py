@@ -13,7 +13,6 @@ LAYERS = [
     {
         "errors",
         "files",
-        "options",
         "parameter_axis",
         "result_axes",
         "tabular",

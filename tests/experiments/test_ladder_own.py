@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from jaxbandit.experiment.catalogue import load_instance
+from jaxbandit.experiment import load_instance
 from jaxbandit.experiments.ladder_own import fitting, reached
 
 import jaxbandit as jb

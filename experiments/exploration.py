@@ -226,7 +226,7 @@ def draw_against_horizon() -> Drawn:
         styles,
     )
 
-    from .scaling_figures import power_axis
+    from .scaling import power_axis
 
     look = styles(list(COLORS.values()))
     figure, axes = new_figure((7.5, 2.75), 1, 3)

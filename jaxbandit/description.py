@@ -412,11 +412,14 @@ def entries(thing: Any) -> dict[str, str]:
         >>> entries(entries), entries(describe)["name"][:7]
         ({}, 'such as')
     """
+    lines = _section(thing, "Args:") or _section(thing, "Fields:")
+    if not lines:
+        return {}
     fields = getattr(thing, "_fields", None)
     known = list(fields or (inspect.signature(thing).parameters if callable(thing) else ()))
     found: dict[str, str] = {}
     name = ""
-    for line in _section(thing, "Args:") or _section(thing, "Fields:"):
+    for line in lines:
         start = re.match(r"    (\w+): (.*)", line)
         # a continuation may be indented as little as an entry: only known words begin one
         if start and (start[1] in known or not known):

@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 import pytest
-from jaxbandit.experiment import load_instance
 from jaxbandit.experiments.ladder_own import fitting, reached
 
 import jaxbandit as jb
 from jaxbandit.cli import main
+from jaxbandit.experiment import load_instance
 
 TEN_LINES = """
 import numpy as np

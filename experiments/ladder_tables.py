@@ -39,7 +39,7 @@ def final_table(ds: Dataset) -> str:
                 rung_of(row.learner) or "yardstick",
                 row.learner,
                 f"{row.mean:,.3g}",
-                f"{row.low:,.3g} to {row.high:,.3g}",
+                "" if np.isnan(row.low) else f"{row.low:,.3g} to {row.high:,.3g}",
                 "" if row.learner in YARDSTICKS else f"{word} ({low:,.0f} to {high:,.0f})",
                 f"{float(np.nansum(cell.values)):.2g}",
             ]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jaxbandit import errors as errors
     from jaxbandit import experiment as experiment
     from jaxbandit import feedback as feedback
-    from jaxbandit import inspecting as inspecting
+    from jaxbandit import inspect as inspect
     from jaxbandit import instances as instances
     from jaxbandit import learner as learner
     from jaxbandit import learners as learners
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from jaxbandit.errors import CheckpointError as CheckpointError
     from jaxbandit.errors import SweepInterrupted as SweepInterrupted
     from jaxbandit.experiments.ladder_own import ladder as ladder
-    from jaxbandit.inspecting import difficulty as difficulty
-    from jaxbandit.inspecting import hardness as hardness
-    from jaxbandit.inspecting import run as run
-    from jaxbandit.inspecting import trace as trace
+    from jaxbandit.inspect.episode import trace as trace
+    from jaxbandit.inspect.hardness import hardness as hardness
+    from jaxbandit.inspect.run import lane_key as lane_key
+    from jaxbandit.inspect.run import run as run
     from jaxbandit.instances import INSTANCES as INSTANCES
     from jaxbandit.instances import make_instance as make_instance
     from jaxbandit.instances import register_instance as register_instance

@@ -195,11 +195,9 @@ def did_you_mean(value: Any, known: Iterable[Any], most: int = 2, alike: float =
         >>> did_you_mean("zzz", ["prophet"])
         ''
     """
-    names: dict[str, str] = {}
-    for name in known:  # "UCBVI" is near to "ucbvi"
-        names.setdefault(str(name).lower(), str(name))
-    found = difflib.get_close_matches(str(value).lower(), names, n=most, cutoff=alike)
-    near = [names[one] for one in found]
+    near = difflib.get_close_matches(
+        str(value), [str(name) for name in known], n=most, cutoff=alike
+    )
     return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 

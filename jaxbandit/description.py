@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from jaxbandit.checks import choice, did_you_mean
+from jaxbandit.checks import choice
+from jaxbandit.registry import near_names
 
 KINDS = ("learner", "instance", "experiment", "feedback", "preset")
 WIDTH = 96
@@ -33,6 +34,8 @@ SMALL: dict[str, Any] = {
     "horizon": 8,
     "capacity": 2,
     "num_values": 5,
+    "num_arms": 5,
+    "means": [0.2, 0.5, 0.8],
     "num_actions": 3,
     "width": 2,
     "budget": 3,
@@ -161,7 +164,7 @@ def describe(name: str, kind: str | None = None) -> Description:
     known = {each: names(each) for each in searched}
     found = [_DESCRIBE[each](name) for each in searched if name in known[each]]
     if not found:
-        hint = did_you_mean(name, dict.fromkeys(x for each in known.values() for x in each), most=1)
+        hint = near_names(name, dict.fromkeys(x for each in known.values() for x in each), most=1)
         raise ValueError(f"name: {name!r}; {hint}accepted: the names that jaxbandit list prints")
     return Description(tuple(found))
 
@@ -265,6 +268,8 @@ def small_instance(
     needed = [key for key, p in wanted.items() if p.default is p.empty]
     if "horizon" in wanted and isinstance(wanted["horizon"].default, int):
         needed.append("horizon")  # a default may be long
+    if name == "bandit" and "probabilities" not in given:
+        needed += ["means"]
     if name.startswith("hard-"):
         needed += ["gap"] + (["horizon", "num_downs"] if drawn else [])
     used = {**{key: SMALL[key] for key in needed if key in SMALL and key in wanted}, **given}

@@ -3,19 +3,62 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
 from jaxbandit.checks import did_you_mean, printable
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "ucb": ("ucb1", "ucbvi"),
+    "ts": ("thompson", "psrl"),
+    "thompsonsampling": ("thompson", "psrl"),
+    "posteriorsampling": ("psrl", "thompson"),
+    "etc": ("explore-then-commit",),
+    "egreedy": ("epsilon-greedy",),
+    "epsgreedy": ("epsilon-greedy",),
+    "greedy": ("epsilon-greedy",),
+    "successiveelimination": ("elimination",),
+    "ucbimproved": ("elimination",),
+    "bernoulli": ("bandit", "bandit-random"),
+    "bernoullibandit": ("bandit", "bandit-random"),
+    "multiarmedbandit": ("bandit", "bandit-random"),
+    "mab": ("bandit", "bandit-random"),
+    "arms": ("bandit", "bandit-random"),
+}
+"""What others call our learners and instances: lower case, without hyphens and blanks."""
+
+
+def near_names(name: Any, known: Iterable[str], most: int = 3) -> str:
+    """A hint at names that mean the same, else at those that are spelled alike; empty if there are none.
+
+    Example:
+        >>> near_names("UCB-VI", ["ucb1", "ucbvi"]), near_names("TS", ["psrl", "thompson"])
+        ("did you mean 'ucbvi'? ", "did you mean 'thompson' or 'psrl'? ")
+    """
+    known = list(known)
+    plain = _plain(name)
+    same = [other for other in known if _plain(other) == plain]
+    same = same or [other for other in ALIASES.get(plain, ()) if other in known]
+    if same:
+        return f"did you mean {' or '.join(map(repr, same))}? "
+    return did_you_mean(name, known, most=most)
+
+
+def _plain(name: Any) -> str:
+    return re.sub("[-_ ]", "", str(name).casefold())
 
 
 class Registry:
     """Constructors by name; ``kind`` is the word used in error messages."""
 
+    every: ClassVar[list[Registry]] = []
+
     def __init__(self, kind: str):
         """An empty registry of things called ``kind`` ("learner", "instance", ...)."""
         self.kind = kind
         self.constructors: dict[str, Callable[..., Any]] = {}
+        Registry.every.append(self)
 
     def register(self, name: str, constructor: Callable[..., Any]) -> Callable[..., Any]:
         """Adds a constructor; a name that is taken is an error."""
@@ -32,7 +75,7 @@ class Registry:
         known."""
         known = self.names()
         if not isinstance(name, str) or name not in known:
-            hint = did_you_mean(name, known, most=3)
+            hint = self._elsewhere(name) or near_names(name, known)
             raise ValueError(f"unknown {self.kind} {name!r}; {hint}accepted: {', '.join(known)}")
         constructor = self.constructors[name]
         signature = inspect.signature(constructor)
@@ -51,6 +94,17 @@ class Registry:
                     f"{self.kind} {name!r} needs the parameter {wanted!r}; it takes {name}{signature}"
                 )
         return constructor(**parameters)
+
+    def _elsewhere(self, name: Any) -> str:
+        """A hint at what has this name, or means it, in another registry; empty if it is known here or nowhere."""
+        meant = [*ALIASES.get(_plain(name), ()), name]
+        if any(other in self.constructors for other in meant):
+            return ""
+        for registry in Registry.every:
+            for other in meant:
+                if isinstance(other, str) and other in registry.constructors:
+                    return f'did you mean the {registry.kind} {other!r} (jb.make_{registry.kind}("{other}", ...))? '
+        return ""
 
     def names(self) -> list[str]:
         """All registered names, sorted."""

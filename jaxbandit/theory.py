@@ -234,6 +234,62 @@ def hard_gap_ordered(horizon: int, num_downs: int, num_actions: int, num_episode
     return _gap_of(_log_arms_ordered(horizon, num_downs, num_actions), num_episodes, 1 / 8)
 
 
+def lai_robbins(means: Any = None, values: Any = None, probabilities: Any = None) -> float:
+    """C in the lower bound liminf R(T) / ln T >= C of K-armed bandits, for learners that are good on all of them.
+
+    C = sum over arms below the best of gap / K_inf, where K_inf is the smallest divergence to a distribution on [0, 1]
+    whose mean is the best arm's. For Bernoulli arms it is kl(m, m*) (Lai and Robbins 1985). For others (Burnetas and
+    Katehakis 1996) it is max over 0 <= x <= 1 / (1 - m*) of E ln(1 - x (X - m*)) (Honda and Takemura 2010).
+
+    Args:
+        means: [K], of Bernoulli arms; or
+        values: [M] or [K, M], in [0, 1], and
+        probabilities: [K, M].
+
+    Example:
+        >>> from jaxbandit import theory
+        >>> f"{theory.lai_robbins([k / 10 for k in range(1, 10)]):.3f}", f"{theory.lai_robbins([0.9, 0.8]):.3f}"
+        ('7.517', '2.252')
+    """
+    if means is not None:
+        p = real_array("means", means, "numbers in [0, 1], [K]").astype(np.float64)
+        values, probabilities = np.array([0.0, 1.0]), np.stack([1 - p, p], axis=-1)
+    probabilities = real_array("probabilities", probabilities).astype(np.float64)
+    values = real_array("values", values).astype(np.float64)
+    if (
+        probabilities.ndim != 2
+        or np.any(probabilities < 0)
+        or np.any(values < 0)
+        or np.any(values > 1)
+    ):
+        raise ValueError(
+            f"means: {means!r}, probabilities: {probabilities!r}; accepted: numbers in [0, 1], [K] or [K, M]"
+        )
+    values = np.broadcast_to(values, probabilities.shape)
+    means = np.sum(probabilities * values, axis=1)
+    best = float(means.max())
+    return float(
+        sum(
+            (best - mean) / _smallest_divergence(x, p, best)
+            for mean, x, p in zip(means, values, probabilities, strict=True)
+            if best - mean > 1e-9
+        )
+    )
+
+
+def _smallest_divergence(values: np.ndarray, probabilities: np.ndarray, mean: float) -> float:
+    """K_inf of a distribution below this mean: the derivative in x is decreasing, so bisection finds its zero."""
+    if mean >= 1:
+        return np.inf
+    far, p = values[probabilities > 0] - mean, probabilities[probabilities > 0]
+    low, high = 0.0, 1 / (1 - mean)
+    for _ in range(100):
+        x = (low + high) / 2
+        rising = np.sum(p * far / (1 - x * far)) < 0
+        low, high = (x, high) if rising else (low, x)
+    return float(np.sum(p * np.log1p(-low * far)))
+
+
 def _log_arms_general(horizon: int, num_actions: int) -> float:
     horizon, _, num_actions = _check_sizes(horizon, 2, num_actions)
     return horizon * float(np.log(num_actions))

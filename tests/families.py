@@ -33,6 +33,8 @@ PARAMETERS = {
         "num_actions": 1,
         "gap": 0.25,
     },
+    "bandit": {"values": [1, 2, 5], "probabilities": [[0.2, 0.3, 0.5], [0, 1, 0]]},
+    "bandit-random": {"key": KEY, "num_arms": 4},
     "random-general": {"key": KEY, "horizon": 2, "width": 2, "num_actions": 3},
     "random-ordered": {"key": KEY, "horizon": 3, "width": 2, "num_actions": 2},
 }

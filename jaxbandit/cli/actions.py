@@ -135,14 +135,13 @@ def check_devices(asked: int | None) -> None:
     """ValueError if the machine has fewer devices (on CPUs: cores)."""
     if asked is None:
         return
-    import os
-
     import jax
+
+    from jaxbandit.xla.platforms import num_cores
 
     found = jax.local_devices()
     on_cpu = found[0].platform == "cpu"
-    most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    most = max(most, 1) if on_cpu else len(found)
+    most = num_cores() if on_cpu else len(found)
     if asked > most:
         what = "cores" if on_cpu else f"{found[0].platform} devices"
         raise ValueError(f"devices: {asked}; accepted: 1 to {most}, the {what} of this machine")
@@ -428,7 +427,7 @@ def doctor(command: Doctor) -> int:
     if file is not None and file.exists() and not command.overwrite:
         raise FileExistsError(f"json: {file} exists; accepted: a new file, or --overwrite")
     start_jax()
-    from jaxbandit.doctor import examine, format_report
+    from jaxbandit.inspect.doctor import examine, format_report
 
     found = examine(self_test=not command.quick)
     text = json.dumps(found, indent=1)

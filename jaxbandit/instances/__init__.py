@@ -1,4 +1,4 @@
-"""Instances by name: prophet, pricing, knapsack, lower bounds, random MDPs, standard problems; one file a family.
+"""Instances by name: prophet, pricing, knapsack, lower bounds, bandits, random MDPs, standard problems; one file a family.
 
 A new one is a file like `prophet`, or a constructor of your own for `register_instance`.
 From outside: the names below. May import: the model (`jaxbandit.mdp`) and theory.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from jaxbandit.instances.bandit import bandit, bandit_random
 from jaxbandit.instances.knapsack import knapsack, knapsack_random
 from jaxbandit.instances.lower_bounds import hard_general, hard_ordered
 from jaxbandit.instances.operations import base_stock, revenue_management, secretary
@@ -41,6 +42,8 @@ _FAMILIES: dict[str, Callable[..., MDP]] = {
     "knapsack-random": knapsack_random,
     "hard-general": hard_general,
     "hard-ordered": hard_ordered,
+    "bandit": bandit,
+    "bandit-random": bandit_random,
     "random-general": random_general,
     "random-ordered": random_ordered,
     "riverswim": riverswim,
@@ -63,7 +66,8 @@ def make_instance(name: str, **parameters: Any) -> MDP:
 
     From your arrays: "prophet", "posted-pricing", "knapsack". The paper's I1: "prophet-uniform".
     Drawn at random: "prophet-random" (the paper's I2), "posted-pricing-random", "knapsack-random",
-    "random-general", "random-ordered". Lower bounds: "hard-general", "hard-ordered". Standard problems: "riverswim",
+    "random-general", "random-ordered". Lower bounds: "hard-general", "hard-ordered". K arms: "bandit",
+    "bandit-random". Standard problems: "riverswim",
     "deep-sea", "chain", "combination-lock", "six-arms", "frozen-lake", "grid-world", "secretary",
     "revenue-management", "base-stock". Any other model: `jaxbandit.from_arrays`.
 

@@ -28,6 +28,7 @@ __all__ = [
     "matrix",
     "nonnegative",
     "number",
+    "real_array",
     "scale",
     "simplex_rows",
     "single_key",

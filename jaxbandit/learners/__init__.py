@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jaxbandit.learner import BlockForm, Blocks, Learner, Problem, bound
+from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learners.aggregate_po import aggregate_po
+from jaxbandit.learners.bandits import epsilon_greedy, exp3, imed, kl_ucb, moss, ucb1
 from jaxbandit.learners.from_blocks import from_blocks
 from jaxbandit.learners.one_bit import one_bit
+from jaxbandit.learners.phased_bandits import elimination, explore_then_commit, kl_ucb_epochs
 from jaxbandit.learners.policy_gradient import policy_gradient
 from jaxbandit.learners.presets import expref, expref_shared, ordered_expref
 from jaxbandit.learners.prophet_bandit import prophet_bandit
@@ -22,10 +24,10 @@ from jaxbandit.learners.prophet_optimism import prophet_optimism
 from jaxbandit.learners.psrl import psrl
 from jaxbandit.learners.q_learning import q_learning
 from jaxbandit.learners.simple import fixed, oracle, uniform
+from jaxbandit.learners.thompson import thompson
 from jaxbandit.learners.trajectory_ts import trajectory_ts
 from jaxbandit.learners.ucb_policies import ucb_policies
-from jaxbandit.learners.ucbvi import ucbvi
-from jaxbandit.learners.ucbvi_doubling import ucbvi_doubling
+from jaxbandit.learners.ucbvi import ucbvi, ucbvi_doubling
 from jaxbandit.registry import Registry
 
 __all__ = [
@@ -65,14 +67,15 @@ def make_learner(name: str, **parameters: Any) -> Learner:
     Under bandit feedback "expref", "ordered-expref", "expref-shared", "policy-gradient",
     "prophet-bandit", "ucb-policies"; with the trajectory or segments "aggregate-po",
     "trajectory-ts"; under semi-bandit feedback "ucbvi", "ucbvi-doubling", "psrl", "q-learning",
-    "prophet-optimism"; yardsticks "uniform", "oracle", "fixed"; or your own.
+    "prophet-optimism"; for K-armed bandits "ucb1", "kl-ucb", "thompson", "imed", "moss",
+    "epsilon-greedy", "exp3", "explore-then-commit", "elimination", "kl-ucb-epochs"; yardsticks "uniform", "oracle", "fixed"; or your own.
 
     Example:
         >>> import jaxbandit as jb
         >>> jb.make_learner("ucbvi", bonus_scale=0.5).feedback
         'semi-bandit'
     """
-    return bound(LEARNERS.make(name, **parameters))
+    return LEARNERS.make(name, **parameters)
 
 
 def register_learner(name: str, constructor: Callable[..., Learner]) -> Callable[..., Learner]:
@@ -103,6 +106,16 @@ register_learner("aggregate-po", aggregate_po)
 register_learner("trajectory-ts", trajectory_ts)
 register_learner("ucb-policies", ucb_policies)
 register_learner("policy-gradient", policy_gradient)
+register_learner("ucb1", ucb1)
+register_learner("kl-ucb", kl_ucb)
+register_learner("thompson", thompson)
+register_learner("imed", imed)
+register_learner("moss", moss)
+register_learner("epsilon-greedy", epsilon_greedy)
+register_learner("exp3", exp3)
+register_learner("explore-then-commit", explore_then_commit)
+register_learner("elimination", elimination)
+register_learner("kl-ucb-epochs", kl_ucb_epochs)
 register_learner("uniform", uniform)
 register_learner("oracle", oracle)
 register_learner("fixed", fixed)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import accept
+from jaxbandit.inspect.hardness import lai_robbins_of
 from jaxbandit.plotting.figures import (
     GREY,
     NOTE_SIZE,
@@ -36,6 +37,7 @@ from jaxbandit.plotting.figures import (
     styles,
 )
 from jaxbandit.result_axes import whole
+from jaxbandit.results.selection import instance_of
 from jaxbandit.stats.intervals import Band, band, method_of_all
 from jaxbandit.stats.replication import (
     CurveName,
@@ -70,6 +72,7 @@ class Look(NamedTuple):
     level: float | None
     scale: str
     inset: bool
+    bound: str | None
     bounds: Bounds | None
     slope_guides: Sequence[float] | None
     phases: bool
@@ -104,6 +107,7 @@ def plot_regret(
     level: float | None = None,
     scale: str = "linear",
     inset: bool = False,
+    bound: str | None = None,
     bounds: Bounds | None = None,
     slope_guides: Sequence[float] | None = None,
     phases: bool = True,
@@ -131,6 +135,8 @@ def plot_regret(
         level: default 0.95, and 0.8 for "quantile".
         scale: "linear", "loglog", or "symlog" (the y axis is linear near 0 and logarithmic above).
         inset: show curves that lie close to 0 once more, enlarged, where the panel is empty.
+        bound: "lai-robbins", the lower bound C ln T of K-armed bandits (`jaxbandit.theory.lai_robbins`; the mean of C
+            over the instances of a family), drawn in grey.
         bounds: label -> function of the episodes, or array over ``ds.episode``; drawn in grey.
         slope_guides: exponents such as (0.5, 1), only with "loglog".
         phases: circles on the curves where phases of ExpRef end (median over runs).
@@ -159,8 +165,8 @@ def plot_regret(
     """
     accept("labels", labels, LABELS)
     look = Look(
-        learners=learners, kind=kind, level=level, scale=scale, inset=inset, bounds=bounds, slope_guides=slope_guides,
-        phases=phases, parameters=parameters, key=key, colors=colors, names=names,
+        learners=learners, kind=kind, level=level, scale=scale, inset=inset, bound=bound, bounds=bounds,
+        slope_guides=slope_guides, phases=phases, parameters=parameters, key=key, colors=colors, names=names,
     )  # fmt: skip
     ds = whole(ds)
     groups = families(ds)
@@ -201,6 +207,7 @@ def plot_panels(
     level: float | None = None,
     scale: str = "linear",
     inset: bool = False,
+    bound: str | None = None,
     bounds: Bounds | None = None,
     slope_guides: Sequence[float] | None = None,
     phases: bool = True,
@@ -227,7 +234,7 @@ def plot_panels(
         size: width and height of the figure in inches; default what the panels need.
         panel_size: width and height of a panel in inches.
         ax: a sequence of axes to draw into instead, one per panel.
-        learners, kind, level, scale, inset, bounds, slope_guides, phases, parameters, key, colors, names, subtitle: as
+        learners, kind, level, scale, inset, bound, bounds, slope_guides, phases, parameters, key, colors, names, subtitle: as
             in `plot_regret`.
 
     Returns:
@@ -242,8 +249,8 @@ def plot_panels(
         {'I1': ['ExpRef'], 'I2': ['ExpRef']}
     """
     look = Look(
-        learners=learners, kind=kind, level=level, scale=scale, inset=inset, bounds=bounds, slope_guides=slope_guides,
-        phases=phases, parameters=parameters, key=key, colors=colors, names=names,
+        learners=learners, kind=kind, level=level, scale=scale, inset=inset, bound=bound, bounds=bounds,
+        slope_guides=slope_guides, phases=phases, parameters=parameters, key=key, colors=colors, names=names,
     )  # fmt: skip
     ds = whole(ds)
     chosen = list(families(ds)) if panels is None else list(panels)
@@ -373,6 +380,9 @@ def draw_panel(
             End(literal(shown_as[label]), episodes[-1], _last(b.center), style[label].color)
         )
     overlays = _overlay_curves(episodes, bands.values(), look)
+    if look.bound is not None:
+        accept("bound", look.bound, ["lai-robbins"])
+        overlays["Lai-Robbins"] = lai_robbins_constant(ds, instance, family) * np.log(episodes)
     linear = look.scale == "linear"
     above = [label for label, y in overlays.items() if linear and _last(y) > 1.5 * high]
     shown = {label: y for label, y in overlays.items() if label not in above}
@@ -524,6 +534,20 @@ def _overlay_curves(episodes: np.ndarray, bands: Any, look: Look) -> dict[str, n
         guide = 1.8 * np.nanmax(tops) * (episodes / start) ** slope
         curves[f"slope {exponent}"] = np.where(episodes >= start, guide, np.nan)
     return curves
+
+
+def lai_robbins_constant(ds: Dataset, instance: str | None, family: str | None) -> float:
+    """C of the K-armed bandits that a panel shows, their mean; in the units of the regret."""
+    groups = families(ds)
+    where = [instance] if instance is not None else groups[family or next(iter(groups))]
+    if ds["regret"].attrs.get("units", "reward") not in ("reward", "1", ""):
+        raise ValueError("bound: 'lai-robbins' in units; accepted: regret as the sweep returned it")
+    found = [lai_robbins_of(instance_of(ds, name)) for name in where]
+    if np.isnan(found).any():
+        raise ValueError(
+            f"bound: 'lai-robbins' on {where[0]}; accepted: K-armed bandits (H = k = 1)"
+        )
+    return float(np.mean(found))
 
 
 def _phase_ends(

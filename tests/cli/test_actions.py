@@ -166,7 +166,7 @@ def test_bench_is_handed_over(monkeypatch):
 def test_doctor_prints_writes_and_ends_with_what_it_found(tmp_path, capsys, monkeypatch):
     import json
 
-    from jaxbandit.doctor import report
+    from jaxbandit.inspect import doctor
 
     file = tmp_path / "report.json"
     assert main(["doctor", "--quick", "--json", str(file)]) == 0
@@ -174,6 +174,6 @@ def test_doctor_prints_writes_and_ends_with_what_it_found(tmp_path, capsys, monk
     assert json.loads(file.read_text())["ok"]
     assert main(["doctor", "--quick", "--json", str(file)]) == 2
     assert "exists; accepted: a new file, or --overwrite" in capsys.readouterr().err
-    monkeypatch.setattr(report.machine, "wheel_problems", lambda found: ["jaxlib is older"])
+    monkeypatch.setattr(doctor, "wheel_problems", lambda found: ["jaxlib is older"])
     assert main(["doctor", "--quick", "--json", "-"]) == 1
     assert json.loads(capsys.readouterr().out)["problems"] == ["jaxlib is older"]

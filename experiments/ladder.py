@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jaxbandit.experiment.catalogue import load_instance
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options, load_instance
 
 from .choosing import Judged, cell_of, judge
 from .families import Size, drawn, random_laws, uniform_laws

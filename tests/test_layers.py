@@ -13,13 +13,12 @@ LAYERS = [
     {
         "errors",
         "files",
-        "options",
         "parameter_axis",
         "result_axes",
         "tabular",
         "registry",
         "specs",
-        "waiting",
+        "status",
         "xla",
     },
     {"mdp", "feedback", "theory", "record", "distributed"},
@@ -33,7 +32,7 @@ LAYERS = [
     {"studies"},
     {"experiment"},
     {"experiments"},
-    {"explaining"},
+    {"description"},
     {"cli"},
 ]
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxbandit.status import spinner
 from jaxbandit.tabular import write_table
-from jaxbandit.waiting import waiting
 from jaxbandit.xla.platforms import FLOAT32_EPSILON, num_cores
 
 
@@ -30,7 +30,7 @@ def examine(self_test: bool = True) -> dict[str, Any]:
 
     In a terminal every step is named while it runs.
     """
-    with waiting("versions, flags and devices", elsewhere=False):
+    with spinner("versions, flags and devices", elsewhere=False):
         import jax
 
         installed = versions()
@@ -67,7 +67,7 @@ def _test(device: Any) -> dict[str, Any]:
             found["break_even_lanes"] = None
     found["speed"] = []
     for each in compared:
-        with waiting(f"speed of {each.platform}: {each.device_kind}", elsewhere=False):
+        with spinner(f"speed of {each.platform}: {each.device_kind}", elsewhere=False):
             found["speed"].append(measure(each))
     if len(compared) == 2:
         found["break_even_lanes"] = break_even(*found["speed"])
@@ -288,7 +288,7 @@ def run_check(name: str, check: Callable[[Any], tuple[bool, str]], device: Any) 
     """One check; an error is a failure with its text."""
     began = time.perf_counter()
     try:
-        with waiting(f"checking {name}", elsewhere=False):
+        with spinner(f"checking {name}", elsewhere=False):
             passed, seen = check(device)
     except Exception as error:  # whatever goes wrong on a strange machine belongs into the report
         passed, seen = False, f"{type(error).__name__}: {error}"

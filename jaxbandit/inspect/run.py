@@ -15,11 +15,11 @@ from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP, single, validate
 from jaxbandit.metrics import World, policy_gap
 from jaxbandit.record import Recording, linear
+from jaxbandit.status import spinner
 from jaxbandit.sweeps.families import stack
 from jaxbandit.sweeps.loop import lane_keys
 from jaxbandit.sweeps.parameters import expand_learners
 from jaxbandit.types import Array
-from jaxbandit.waiting import waiting
 from jaxbandit.xla.compilations import persistent_cache
 from jaxbandit.xla.threefry import single_key
 
@@ -142,7 +142,7 @@ def run(
     points = record.points(total)
     (grid,) = expand_learners({learner.name: learner}).values()
     title = f"running {learner.name} for {total:,} episodes"
-    with waiting(title, elsewhere=False) if progress else nullcontext():
+    with spinner(title, elsewhere=False) if progress else nullcontext():
         runner = make_runner(
             "episodes",
             grid.learner,

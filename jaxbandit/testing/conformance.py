@@ -30,10 +30,10 @@ from jaxbandit.learner import (
 )
 from jaxbandit.mdp import MDP
 from jaxbandit.planning import optimal
+from jaxbandit.status import spinner
 from jaxbandit.testing.lanes import make_lane_runner, play_episode, run_lanes
 from jaxbandit.testing.summary import Notes, Summary
 from jaxbandit.types import Array
-from jaxbandit.waiting import waiting
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.programs import PROGRAMS
 
@@ -100,7 +100,7 @@ def check_learner(
     other = _scaled(learner) if other is None else other
     notes = Notes(str(learner.name), verbose)
     available = ("episodes",) if learner.blocks is None else ("episodes", "blocks")
-    with waiting(f"checking learner {notes.learner!r}") if notes.verbose else nullcontext():
+    with spinner(f"checking learner {notes.learner!r}") if notes.verbose else nullcontext():
         _check_declarations(notes, learner, other)
         _check_functions(notes, learner, mdp, num_episodes, seed)
         for engine in available if engines is None else engines:

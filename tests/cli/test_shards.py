@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.experiment.shards import find_shards, merge_folder, parse_shard, shard_path
+from jaxbandit.cli.shards import find_shards, merge_folder, parse_shard, shard_path
 from jaxbandit.sweeps.shards import seeds_of
 
 

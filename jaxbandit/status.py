@@ -1,4 +1,4 @@
-"""A line with a running clock for what takes seconds and has no progress of its own, in terminals."""
+"""A status line with a running clock, for what takes seconds and has no progress bar."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TICK = 0.5
 
 
 @contextlib.contextmanager
-def waiting(words: str, *, elsewhere: bool = True) -> Iterator[None]:
-    """Says what is being done, and in a terminal for how long, until it is done.
+def spinner(text: str, *, elsewhere: bool = True) -> Iterator[None]:
+    """Prints ``text`` while a block runs, in a terminal with the seconds that have passed.
 
-    Where there is no terminal, it is said once, or with ``elsewhere=False`` not at all.
+    Without a terminal the line is printed once, or with ``elsewhere=False`` not at all.
 
     Example:
         >>> import contextlib, io
-        >>> with contextlib.redirect_stderr(io.StringIO()) as said, waiting("drawing"):
+        >>> with contextlib.redirect_stderr(io.StringIO()) as said, spinner("drawing"):
         ...     pass
         >>> said.getvalue()  # no terminal, no clock
         'drawing\\n'
@@ -28,7 +28,7 @@ def waiting(words: str, *, elsewhere: bool = True) -> Iterator[None]:
     stream = sys.stderr
     if not stream.isatty():
         if elsewhere:
-            print(words, file=stream, flush=True)
+            print(text, file=stream, flush=True)
         yield
         return
     done = threading.Event()
@@ -36,9 +36,9 @@ def waiting(words: str, *, elsewhere: bool = True) -> Iterator[None]:
 
     def show() -> None:
         while not done.wait(TICK):
-            print(f"\r{words} {time.monotonic() - began:.0f} s", end="", file=stream, flush=True)
+            print(f"\r{text} {time.monotonic() - began:.0f} s", end="", file=stream, flush=True)
 
-    print(words, end="", file=stream, flush=True)
+    print(text, end="", file=stream, flush=True)
     clock = threading.Thread(target=show, daemon=True)
     clock.start()
     try:

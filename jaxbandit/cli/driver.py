@@ -10,20 +10,30 @@ What a folder holds is never replaced unless told (``overwrite``).
 
 from __future__ import annotations
 
+import difflib
+import inspect
+import re
 import shlex
 import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxbandit.experiment.contract import Arguments, Experiment, Options
-from jaxbandit.experiment.plans import check_resumable, decide, plan
-from jaxbandit.experiment.shards import gather_checkpoints, parse_shard, shard_path
-from jaxbandit.files import regular_files, write_atomically
-from jaxbandit.waiting import waiting
+from jaxbandit.checks import did_you_mean
+from jaxbandit.cli.shards import gather_checkpoints, parse_shard, shard_path
+from jaxbandit.experiment import (
+    Arguments,
+    Experiment,
+    Options,
+    final_table,
+    load_learners,
+    read_folder,
+)
+from jaxbandit.files import write_atomically
+from jaxbandit.status import spinner
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -51,7 +61,7 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
 
     Example:
         >>> from jaxbandit.experiment import load_experiment
-        >>> from jaxbandit.experiment.contract import Options
+        >>> from jaxbandit.experiment import Options
         >>> run(load_experiment("applications"), Options(dry_run=True, out="nowhere"))  # doctest: +SKIP
     """
     from jaxbandit.results import save
@@ -78,7 +88,7 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
         _check_seeds(file, decided, options)
         datasets[label] = _sweep(label, decided, folder, options, f"{number} of {len(plans)}")
         files.append(save(datasets[label], file, overwrite=True))
-    with waiting("computing the tables"):
+    with spinner("computing the tables"):
         tables = dict(_tables(experiment, datasets, options))
     for name, text in tables.items():
         print(f"\n{for_terminal(text, folder / name)}")
@@ -88,8 +98,11 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
     expected = experiment.expect(datasets, options) if experiment.expect is not None else ""
     if expected:
         print(f"\n{textwrap.fill(expected, 100)}")
-    files += draw(experiment, datasets, folder, options)
+    figures = draw(experiment, datasets, folder, options)
+    files += figures
     print(f"\nwritten to {folder}/: {', '.join(str(file.relative_to(folder)) for file in files)}")
+    if figures:
+        print(f"the figure: {figures[0]}")
     return Outcome(datasets, tables, files)
 
 
@@ -126,7 +139,7 @@ def draw(
     """Writes the figures of an experiment whose results are there, and returns the files."""
     if experiment.figures is None:
         return []
-    with waiting("drawing the figures"):
+    with spinner("drawing the figures"):
         figures = experiment.figures(datasets, options)
         ordered = sorted(figures, key=lambda stem: _rank(experiment, stem))
         saved = [
@@ -186,48 +199,6 @@ def read_needed(experiment: Experiment, options: Options) -> dict[str, Dataset]:
             )
         datasets |= {f"{name}/{label}": dataset for label, dataset in found.items()}
     return datasets
-
-
-def read_folder(folder: Path) -> dict[str, Dataset]:
-    """All results of a folder, by label."""
-    from jaxbandit.results import load
-
-    return {file.stem: load(file) for file in regular_files(Path(folder), "*.nc")}
-
-
-def join(*datasets: Dataset) -> Dataset:
-    """Sweeps of the same learners over different instances as one; where there are fewer seeds,
-    nan.
-
-    Example:
-        >>> import numpy as np, xarray as xr
-        >>> def part(name, seeds):
-        ...     regret = (("learner", "instance", "seed", "episode"), np.ones((1, 1, seeds, 2)))
-        ...     coords = {"learner": ["ExpRef"], "instance": [name], "seed": np.arange(seeds)}
-        ...     return xr.Dataset({"regret": regret}, coords)
-        >>> dict(join(part("I1", 4), part("I2", 2))["regret"].sizes)
-        {'learner': 1, 'instance': 2, 'seed': 4, 'episode': 2}
-    """
-    import xarray
-
-    whole = xarray.concat(
-        datasets, dim="instance", join="outer", data_vars="minimal", coords="minimal", compat="override",
-        combine_attrs="override",
-    )  # fmt: skip
-    words = [name for name, variable in whole.data_vars.items() if variable.dtype.kind == "O"]
-    return whole.assign({name: whole[name].fillna("") for name in words})  # names of padding
-
-
-def final_table(datasets: Mapping[str, Dataset]) -> str:
-    """The final regrets of all sweeps with their intervals, as text."""
-    from jaxbandit import stats
-
-    parts = []
-    for label, dataset in datasets.items():
-        episodes = int(dataset["episode"].values[-1])
-        head = f"{label}: regret after {episodes:,} episodes"
-        parts.append(f"{head}\n{stats.format_table(stats.final_table(dataset))}")
-    return "\n\n".join(parts)
 
 
 def _tables(
@@ -333,3 +304,120 @@ def _print_plans(
     for name in experiment.needs:
         print(f"\nreads {Path(options.results) / name}")
     print(f"\nwould write to {folder}/; nothing was run")
+
+
+def plan(experiment: Experiment, options: Options) -> dict[str, Arguments]:
+    """The sweeps of an experiment by label, with the learners that the user adds, checked.
+
+    Example:
+        >>> bad = Experiment("mine", "", lambda options: {"regret": {"learners": {}, "episodes": 5}})
+        >>> plan(bad, Options())
+        Traceback (most recent call last):
+        ...
+        ValueError: sweep 'regret': 'episodes'; did you mean 'num_episodes'? accepted: ...
+    """
+    plans = experiment.sweeps(options)
+    if not isinstance(plans, Mapping):
+        raise ValueError(
+            f"sweeps of {experiment.name}: {type(plans).__name__}; accepted: a dict, label -> arguments"
+        )
+    extra: dict[str, Any] = {}
+    if options.instance is not None and not experiment.open_to_instance:
+        raise ValueError(
+            f"instance: {options.instance}; accepted: no instance of your own in {experiment.name}"
+        )
+    if options.learners is not None:
+        if not experiment.open_to_learners:
+            raise ValueError(
+                f"learners: {options.learners}; accepted: no learners of your own in {experiment.name}"
+            )
+        extra = load_learners(options.learners)
+    return {str(label): _joined(str(label), given, extra) for label, given in plans.items()}
+
+
+def _joined(label: str, given: Any, extra: Mapping[str, Any]) -> Arguments:
+    if callable(given):
+        if extra:
+            raise ValueError(f"learners: sweep {label!r} depends on results; accepted: none")
+        return given
+    check_arguments(label, given)
+    taken = [name for name in extra if name in given["learners"]]
+    if taken:
+        raise ValueError(f"learners: {taken[0]!r} is in sweep {label!r} already; give another name")
+    return {**given, "learners": {**given["learners"], **extra}}
+
+
+def decide(label: str, arguments: Arguments, datasets: dict[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a sweep, computed from earlier results if they depend on them."""
+    if not callable(arguments):
+        return arguments
+    decided = arguments(datasets)
+    check_arguments(label, decided)
+    return decided
+
+
+def check_arguments(label: str, given: Any) -> None:
+    """ValueError if `jaxbandit.sweep` cannot take these arguments."""
+    from jaxbandit.sweeps import sweep
+
+    if not isinstance(given, Mapping):
+        raise ValueError(
+            f"sweep {label!r}: {type(given).__name__}; accepted: a dict of arguments of jaxbandit.sweep"
+        )
+    known = inspect.signature(sweep).parameters
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(name, known, most=1)
+            raise ValueError(f"sweep {label!r}: {name!r}; {hint}accepted: {', '.join(known)}")
+    missing = [n for n, p in known.items() if p.default is p.empty and n not in given]
+    if missing:
+        raise ValueError(
+            f"sweep {label!r}: no {', '.join(map(repr, missing))}; accepted: at least learners, "
+            "instances and num_episodes"
+        )
+    for name in ("learners", "instances"):
+        if not isinstance(given[name], Mapping):
+            raise ValueError(
+                f"sweep {label!r}: {name} is {type(given[name]).__name__}; accepted: a dict by name"
+            )
+
+
+def check_resumable(folder: Path, labels: list[str]) -> None:
+    """With ``resume``, a folder that holds nothing is refused if another with nearly its name
+    holds a run; otherwise it is said that the run starts anew."""
+    if holds_run(folder, labels):
+        return
+    known = {_ending(found): found for found in _runs_near(folder, labels)}
+    # run-1 beside run-2 is no misspelling: jobs of an array are numbered
+    others = [name for name in known if _letters(name) != _letters(_ending(folder))]
+    near = difflib.get_close_matches(_ending(folder), others, n=1)
+    if near:
+        raise ValueError(
+            f"out: {folder} holds nothing to resume; did you mean {str(known[near[0]])!r}? "
+            "accepted: a folder that holds a run, or no --resume"
+        )
+    print(f"out: {folder} holds nothing to resume, so the run starts anew", file=sys.stderr)
+
+
+def _ending(folder: Path) -> str:
+    """The last two names of a path."""
+    return "/".join(folder.parts[-2:])
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\d_.-]", "", name)
+
+
+def holds_run(folder: Path, labels: list[str]) -> bool:
+    """Whether a folder holds results or a checkpoint of one of the sweeps."""
+    return any(
+        (folder / f"{label}.nc").exists() or (folder / "checkpoints" / label).is_dir()
+        for label in labels
+    )
+
+
+def _runs_near(folder: Path, labels: list[str]) -> Iterator[Path]:
+    """Folders with such a run, beside the given one or beside its parent."""
+    for above, pattern in ((folder.parent, "*"), (folder.parent.parent, "*/*")):
+        if above.is_dir():
+            yield from (found for found in above.glob(pattern) if holds_run(found, labels))

@@ -1,5 +1,4 @@
-"""One self-contained HTML page of results: figures, tables, configuration, versions. No script, no
-link.
+"""Self-contained HTML pages, without scripts: of results (`make_report`), and of everything there is (`make_gallery`).
 
 `make_report` takes a folder of an experiment (as ``jaxbandit run`` leaves it: figures and tables
 are taken as they are) or a single file of results (its regret is plotted and tabulated).
@@ -9,19 +8,22 @@ from __future__ import annotations
 
 import base64
 import html
+import inspect
+import io
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandit import checks
+from jaxbandit.description import as_html, describe, entries, names, paragraphs, small_instance
+from jaxbandit.experiment import experiments_folder, load_experiment
 from jaxbandit.files import read_file, regular_files, write_atomically
 from jaxbandit.plotting.files import read_about
 from jaxbandit.result_axes import RUNS, check_axes
 from jaxbandit.sweeps.shards import described
-from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -42,6 +44,9 @@ th { background: #f2f2f2; }
 pre { overflow-x: auto; background: #f7f7f7; padding: 0.8rem; font-size: 0.82rem; }
 .note { color: #595959; font-size: 0.9rem; } details { margin: 0.5rem 0; }
 """.strip()
+
+MOST_FIGURES = 4
+"""Of one experiment."""
 
 
 def make_report(
@@ -193,6 +198,10 @@ def page(
         body += [_configuration(label, dataset) for label, dataset in datasets.items()]
         body.append("<h2>Versions</h2>")
         body.append(_versions(datasets.values()))
+    return _document(title, body)
+
+
+def _document(title: str, body: Sequence[str]) -> str:
     head = f'<meta charset="utf-8"><title>{html.escape(title)}</title>\n<style>\n{STYLE}\n</style>'
     inside = "\n".join(body)
     return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{inside}\n</body>\n</html>\n'
@@ -224,18 +233,6 @@ def _row(line: str, tag: str) -> str:
     return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def markdown_table(head: list[str], rows: list[list[str]]) -> str:
-    """A markdown table with aligned columns.
-
-    Example:
-        >>> print(markdown_table(["learner", "k = 2"], [["ExpRef", "133"]]))
-        | learner | k = 2 |
-        |---------|-------|
-        | ExpRef  | 133   |
-    """
-    return write_table(head, rows, "markdown")
-
-
 def image(name: str, data: bytes) -> str:
     """A PNG inside the page."""
     encoded = base64.b64encode(data).decode("ascii")
@@ -244,8 +241,6 @@ def image(name: str, data: bytes) -> str:
 
 def _picture(label: str, dataset: Dataset) -> Picture:
     """The regret."""
-    import io
-
     from jaxbandit.plotting import plot_regret
 
     buffer = io.BytesIO()
@@ -292,3 +287,144 @@ def _versions(datasets: Iterable[Dataset]) -> str:
             f"<tr><th>{html.escape(name)}</th><td>{html.escape(', '.join(versions))}</td></tr>"
         )
     return "\n".join([*lines, "</table>"])
+
+
+def make_gallery(
+    out: str | os.PathLike[str],
+    results: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Writes the page and returns its path.
+
+    Args:
+        out: the file, which ends in .html.
+        results: a folder of results (results/NAME/*.png, as ``jaxbandit run`` leaves them) whose
+            figures are shown; without it, those that come with the sources, if they are there.
+        overwrite: replace the file if it exists.
+
+    Example:
+        >>> make_gallery("gallery.txt")
+        Traceback (most recent call last):
+        ...
+        ValueError: gallery: gallery.txt; accepted: a file name that ends in .html
+    """
+    target = Path(out)
+    if target.suffix not in (".html", ".htm"):
+        raise ValueError(f"gallery: {target}; accepted: a file name that ends in .html")
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"gallery: {target} exists; give another name, or --overwrite")
+    if results is not None and not Path(results).is_dir():
+        raise ValueError(
+            f"results: {results}; accepted: a folder of folders written by jaxbandit run"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(target, gallery_page(None if results is None else Path(results)).encode())
+    return target
+
+
+def gallery_page(results: Path | None = None) -> str:
+    """The page as text."""
+    import jaxbandit
+
+    listed = {
+        "experiments": sorted(names("experiment"), key=lambda name: name != "prophet"),
+        "instances": sorted(names("instance"), key=_use),
+        "learners": names("learner"),
+        "feedback": names("feedback"),
+        "API": list(jaxbandit.__all__),
+    }
+    kinds = {"experiments": "experiment", "instances": "instance", "learners": "learner"}
+    body = [f"<h1>jaxbandit {html.escape(jaxbandit.__version__)}</h1>", "<nav>"]
+    for section, entries_of in listed.items():
+        links = " · ".join(
+            f'<a href="#{kinds.get(section, section)}-{html.escape(name)}">{html.escape(name)}</a>'
+            for name in entries_of
+        )
+        body.append(f'<p><a href="#{section}"><b>{section}</b></a>: {links}</p>')
+    body.append("</nav>")
+    parts = {
+        "experiments": _experiments(listed["experiments"], results),
+        "instances": _instances(listed["instances"]),
+        "learners": _described("learner"),
+        "feedback": _described("feedback"),
+        "API": _api(),
+    }
+    for section, lines in parts.items():
+        body += [f'<h2 id="{section}">{section}</h2>', *lines]
+    return _document("jaxbandit", body)
+
+
+def _use(name: str) -> tuple[bool, bool]:
+    """Prophet problems come first, the families of lower bounds last."""
+    return name.startswith("hard-"), not name.startswith("prophet")
+
+
+def _instances(listed: Sequence[str]) -> Iterator[str]:
+    from jaxbandit.plotting import plot_instance
+
+    for name in listed:
+        mdp, parameters = small_instance(name)
+        shown = ", ".join(f"{key}={value}" for key, value in parameters.items())
+        buffer = io.BytesIO()
+        plot_instance(mdp, title=f"{name}: {mdp!r}").figure.savefig(buffer, format="png", dpi=110)
+        yield from _entries(name, "instance")
+        yield image(name, buffer.getvalue())
+        yield f'<p class="note">here: {html.escape(shown)}</p>'
+
+
+def _described(kind: str) -> Iterator[str]:
+    for name in names(kind):
+        yield from _entries(name, kind)
+
+
+def _entries(name: str, kind: str) -> Iterator[str]:
+    yield f'<h3 id="{kind}-{html.escape(name)}">{html.escape(name)}</h3>'
+    for entry in describe(name, kind).entries:
+        yield entry.body()
+
+
+def _experiments(listed: Sequence[str], results: Path | None) -> Iterator[str]:
+    for name in listed:
+        yield from _entries(name, "experiment")
+        pictures = figures_of(name, results)
+        for file in pictures[:MOST_FIGURES]:
+            caption = read_about(file.read_bytes()).get("Description", "")
+            meaning = load_experiment(name).outputs.get(file.name, file.stem)
+            told = html.escape(f"{meaning}. {caption}" if caption else meaning)
+            yield f"<figure>{image(file.stem, file.read_bytes())}<figcaption>{told}</figcaption></figure>"
+        if not pictures and load_experiment(name).figures is not None:
+            yield f'<p class="note">no figure here yet: jaxbandit run {html.escape(name)}</p>'
+
+
+def figures_of(name: str, results: Path | None) -> list[Path]:
+    """The figures of an experiment: of the results, else those that come with the sources.
+
+    Example:
+        >>> figures_of("prophet", Path("nowhere"))
+        []
+    """
+    if results is not None:
+        return sorted((results / name).glob("*.png"))
+    folder = experiments_folder() / "figures"
+    listed = [folder / file for file in load_experiment(name).outputs]
+    return [file for file in listed if file.suffix == ".png" and file.exists()]
+
+
+def _api() -> Iterator[str]:
+    import jaxbandit
+
+    for name in jaxbandit.__all__:
+        thing: Any = getattr(jaxbandit, name)
+        first = paragraphs(inspect.getdoc(thing) or "")[0]
+        yield f'<h3 id="API-{html.escape(name)}">jaxbandit.{html.escape(name)}</h3>'
+        if inspect.isfunction(thing) or hasattr(thing, "__wrapped__"):
+            yield f"<p><code>{html.escape(f'{name}{inspect.signature(thing)}')}</code></p>"
+        yield f"<p>{as_html(first)}</p>"
+        told = entries(thing) if callable(thing) else {}
+        if told:
+            rows = "".join(
+                f"<tr><td><code>{html.escape(key)}</code></td><td>{as_html(text)}</td></tr>"
+                for key, text in told.items()
+            )
+            yield f"<table>{rows}</table>"

@@ -1,12 +1,17 @@
-"""Output outlives its reader: commands go on when a pipe is closed, or was never open."""
+"""Output outlives its reader; the status line with its clock."""
 
+import io
 import os
 import subprocess
 import sys
+import time
+from contextlib import redirect_stderr
 
 import pytest
 
-from jaxbandit.cli import streams
+from jaxbandit import status as module
+from jaxbandit.cli import terminal as streams
+from jaxbandit.status import spinner
 
 COMMAND = [sys.executable, "-m", "jaxbandit.cli"]
 
@@ -53,7 +58,7 @@ def test_a_command_does_its_work_all_the_same(tmp_path, closed):
 def test_no_file_takes_the_place_of_a_stream_that_was_never_open(tmp_path):
     """Else all that XLA prints would be written into it."""
     program = (
-        "from jaxbandit.cli import streams\n"
+        "from jaxbandit.cli import terminal as streams\n"
         "with streams.lasting_output(), open('mine.txt', 'w') as file:\n"
         "    file.write(str(file.fileno()))\n"
     )
@@ -71,3 +76,35 @@ def test_names_of_files_do_nothing_to_a_terminal(capsys):
     out, err = capsys.readouterr()
     assert out == "no\\x1b[31mwhere\\x9b\\udcff\\u202e\tdone\n"
     assert err.isascii()
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_in_a_terminal_the_clock_runs(monkeypatch):
+    monkeypatch.setattr(module, "TICK", 0.01)
+    with redirect_stderr(Terminal()) as terminal, spinner("drawing"):
+        deadline = time.monotonic() + 30
+        while terminal.getvalue().count("\r") < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert terminal.getvalue().startswith("drawing\rdrawing 0 s\r")
+    assert terminal.getvalue().endswith(" s\n")
+
+
+def test_an_error_ends_the_line():
+    terminal = Terminal()
+    with (
+        pytest.raises(ValueError, match="no such file"),
+        redirect_stderr(terminal),
+        spinner("reading"),
+    ):
+        raise ValueError("no such file")
+    assert terminal.getvalue().endswith("\n")
+
+
+def test_elsewhere_one_line_is_printed(capsys):
+    with spinner("drawing"):
+        pass
+    assert capsys.readouterr().err == "drawing\n"

@@ -1,10 +1,13 @@
-"""Experiments: what breaks the contract is answered in one line, options choose sizes."""
+"""Experiments by name and by file: what breaks the contract is answered in one line."""
+
+import importlib
+from pathlib import Path
 
 import pytest
 from users_experiment import MINE
 
 from jaxbandit.cli import main
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options, catalogue, load_experiment
 
 pytestmark = pytest.mark.usefixtures("started")
 
@@ -44,3 +47,24 @@ def test_options_choose_sizes():
     with pytest.raises(ValueError, match="one of the two"):
         Options(resume=True, overwrite=True).check()
     assert Experiment("name", "  First\nline.\n\nMore.", dict).summary == "First line."
+
+
+def test_every_experiment_of_the_catalogue_can_be_loaded():
+    for name, summary in catalogue().items():
+        experiment = load_experiment(name)
+        assert experiment.name == name
+        assert experiment.summary == summary
+        assert summary.endswith(".")
+        module = importlib.import_module(f"jaxbandit.experiments.{name.replace('-', '_')}")
+        assert Path(module.__file__).name == f"{name.replace('-', '_')}.py"
+    assert {"prophet", "runtimes", "constants", "applications", "tuning", "verdict"} <= set(
+        catalogue()
+    )
+
+
+@pytest.mark.parametrize("name", ["scaling", "price-of-horizon", "lower-bounds", "exploration"])
+def test_plans_fit_the_contract(name):
+    experiment = load_experiment(name)
+    assert experiment.summary
+    for arguments in experiment.sweeps(Options(seeds=2)).values():
+        assert {"learners", "instances", "num_episodes", "num_seeds"} <= set(arguments)

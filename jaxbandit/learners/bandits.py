@@ -35,6 +35,7 @@ from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.specs import Choice, Flag, Probability, Real, Spec, check_all, takes
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import separate
 
 TIES = Choice("first", "random")
 NEWTON_STEPS = 8
@@ -253,7 +254,12 @@ def best_arm(index: Array, key: Array | None = None) -> Array:
         equal = (index == jnp.max(index)).astype(jnp.int32)
         wanted = (jax.random.uniform(key) * jnp.sum(equal).astype(jnp.float32)).astype(jnp.int32)
         return jnp.argmax(jnp.cumsum(equal) > wanted).astype(jnp.int32)
-    # Written out: with lanes in the last axis this is a chain of selects, and a reduction is a loop over single lanes.
+    return _first_largest(index)
+
+
+@separate
+def _first_largest(index: Array) -> Array:
+    """argmax, written out: a reduction is a loop over single entries, and this a chain of selects over lanes."""
     best, arm = index[0], jnp.int32(0)
     for a in range(1, index.shape[0]):
         better = index[a] > best
@@ -364,10 +370,13 @@ def _index_policy(constructor: Any, name: str, ties: str, **values: float) -> Le
 def _functions(name: str, ties: str) -> tuple[Any, Any]:
     """act and constants of an index policy; the same objects for the same arguments."""
 
+    @separate
+    def index(state: Arms, constants: ArmConstants) -> Array:
+        return jnp.where(state.plays == 0, jnp.inf, INDEX[name](state, constants))
+
     def act(state: Arms, key: Array, constants: ArmConstants) -> Array:
         """The arm of the largest index; arms that were never played come first."""
-        index = jnp.where(state.plays == 0, jnp.inf, INDEX[name](state, constants))
-        return play(best_arm(index, key if ties == "random" else None))
+        return play(best_arm(index(state, constants), key if ties == "random" else None))
 
     def constants(problem: Problem, params: Any) -> ArmConstants:
         """c and what else is in the index."""

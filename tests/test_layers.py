@@ -25,7 +25,7 @@ LAYERS = [
     {"mdp", "feedback", "theory", "record", "distributed"},
     {"planning", "learner"},
     {"instances", "learners", "inspecting"},
-    {"metrics"},
+    {"metrics", "kernels"},
     {"engines"},
     {"sweeps", "testing"},
     {"stats", "results"},

@@ -223,11 +223,7 @@ def _prepare(
             check_first_state(rules.init(problem, constants, jax.random.fold_in(key, 3))),
         )
     check_steps(rules, (mdp.horizon, mdp.width, mdp.num_actions), constants, state)
-    return _with_lane((constants, state)) if rules.lanes_last else (constants, state)
-
-
-def _with_lane(tree: Any) -> Any:
-    return jax.tree.map(lambda x: jnp.asarray(x)[..., None], tree)
+    return constants, state
 
 
 def _stretch(rules, world: _PlainWorld, constants, state, key, first, last):
@@ -239,13 +235,9 @@ def _stretch(rules, world: _PlainWorld, constants, state, key, first, last):
 
     def act(state, t):
         own = jax.random.fold_in(private, t)
-        if rules.lanes_last:
-            return jnp.asarray(in_32_bits(rules.act(state, own[None], constants)))[..., 0]
         return jnp.asarray(in_32_bits(rules.act(state, own, constants)))
 
     def update(state, policy, episode, word):
-        if rules.lanes_last:
-            policy, episode, word = _with_lane((policy, episode, word))
         return rules.update(state, policy, observe(rules.feedback, episode, word), constants)
 
     def one(t, carry):

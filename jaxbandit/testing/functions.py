@@ -127,14 +127,11 @@ def check_functions(notes: Notes, learner: Learner, mdp: MDP, num_episodes: int,
 
     act, update = traced_once(plain.act, "act"), traced_once(plain.update, "update")
     key, random = jax.random.key(seed), np.random.default_rng(seed)
-    last, hides = None, False
+    hides = False
     for t in range(EPISODES):
         episode_key = jax.random.fold_in(key, t)
         policy = act(state, episode_key, constants)
         check_policy(notes, mdp, policy)
-        if t and learner.renewed is not None and not bool(learner.renewed(state)):
-            kept = differing(last, policy) is None
-            notes.require(kept, "renewed: says that the policy is the last one, and it is not")
         episode = play_episode(mdp, np.asarray(policy), random)
         shown = observe(learner.feedback, episode, WORD)
         following = _updated(learner, update, state, policy, shown, constants)
@@ -151,14 +148,12 @@ def check_functions(notes: Notes, learner: Learner, mdp: MDP, num_episodes: int,
             _require_close(notes, "act", policy, eager)
             eager = plain.update(state, policy, shown, constants)
             _require_close(notes, "update", following, eager)
-        state, last = _strong(following), policy
+        state = _strong(following)
     notes.holds("stable state", f"structure, shapes and dtypes over {EPISODES} episodes")
     notes.holds("jit = eager", "init, act and update in 2 episodes, to 1e-5")
     notes.holds("one trace", f"act and update over {EPISODES} episodes", "one each")
     twins = "holds" if hides else "all is shown"
     notes.holds("no leak", f"{EPISODES} episodes that show the same and hide other things", twins)
-    if learner.renewed is not None:
-        notes.holds("renewed", f"policies of {EPISODES} episodes that are said to be kept")
 
     # A run of its own: what a learner does after the T that it was told is nobody's business.
     long = max(LONG, num_episodes)

@@ -66,17 +66,15 @@ def last_states(runner: Runner, carry: Any) -> Any:
         >>> learner = learner._replace(params={"bonus_scale": np.ones(1, np.float32)})
         >>> keys = jax.random.split(jax.random.key(0), (1, 4))
         >>> runner = make_runner("episodes", learner, stacked, keys, 8, np.asarray([8]))
-        >>> last_states(runner, runner.start()).policy.shape      # H, k+1, groups, seeds
-        (2, 2, 1, 4)
+        >>> last_states(runner, runner.start()).policy.shape      # groups, seeds, H, k+1
+        (1, 4, 2, 2)
     """
-    axis = -1 if runner.engine == "episodes" and runner.rules.lanes_last else 0
     place = np.argsort(np.concatenate(runner.lanes_of_tiles()))
     used = [tile.used for tile in runner.tiles]
 
     def joined(*leaves: Any) -> np.ndarray:
-        first = [np.moveaxis(np.asarray(x), axis, 0)[:n] for x, n in zip(leaves, used, strict=True)]
+        first = [np.asarray(x)[:n] for x, n in zip(leaves, used, strict=True)]
         lanes = np.concatenate(first)[place]
-        lanes = lanes.reshape(runner.groups, runner.seeds, *lanes.shape[1:])
-        return lanes if axis == 0 else np.moveaxis(lanes, (0, 1), (-2, -1))
+        return lanes.reshape(runner.groups, runner.seeds, *lanes.shape[1:])
 
     return jax.tree.map(joined, *(each["state"] for each in carry["tiles"]))

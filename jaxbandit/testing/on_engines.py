@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -59,8 +58,7 @@ def check_engine(
         f"one trace: new keys, parameters and MDPs compile {compiled} more programs on {engine!r}",
     )
     notes.holds(f"one trace ({engine})", "new keys, parameter values and MDPs", "no new one")
-    lanes = _lanes_of(engine, learner, state)
-    seen = differing(lanes(0, slice(None)), lanes(1, slice(None)))
+    seen = differing(_lane_of(state, 0, slice(None)), _lane_of(state, 1, slice(None)))
     told = "no leak: MDPs that the feedback cannot tell apart lead to different states"
     notes.require(seen is None, f"{told}, in {seen} on engine {engine!r}")
     if engine == "episodes":
@@ -97,10 +95,9 @@ def _reweighted(mdp: MDP) -> MDP:
     )
 
 
-def _lanes_of(engine: str, learner: Learner, state: Any) -> Callable[[Any, Any], Any]:
-    """lanes(g, s): that part of a runner's state."""
-    last = engine == "episodes" and learner.lanes_last
-    return lambda g, s: jax.tree.map(lambda x: x[..., g, s] if last else x[g, s], state)
+def _lane_of(state: Any, g: Any, s: Any) -> Any:
+    """A part of a runner's state."""
+    return jax.tree.map(lambda x: x[g, s], state)
 
 
 def _differing_lane(
@@ -108,5 +105,5 @@ def _differing_lane(
 ) -> str | None:
     """Where two lanes, each (run, g, s), differ in results or states; None if nowhere."""
     results = [{name: x[g, s] for name, x in run[0].items()} for run, g, s in (one, two)]
-    states = [_lanes_of(engine, learner, run[1])(g, s) for run, g, s in (one, two)]
+    states = [_lane_of(run[1], g, s) for run, g, s in (one, two)]
     return differing(*results) or differing(*states)

@@ -125,17 +125,15 @@ def test_no_wrong_learner_gets_a_number(policy, saying):
         jb.run(learner, MDP, 100, jax.random.key(0), FEW)
 
 
-@pytest.mark.parametrize("lanes_last", [False, True])
-def test_one_bit_is_a_coin_of_the_total_reward(lanes_last):
+def test_one_bit_is_a_coin_of_the_total_reward():
     """The sum of 2,000 coins is within 5 standard errors of the sum of rewards: false alarms 6e-7 a case."""
     learner = jb.Learner(
         init=lambda problem, constants, key: np.zeros(2, np.float32),
-        act=lambda state, key, constants: jax.numpy.full((3, 3, *state.shape[1:]), 1, np.int32),
+        act=lambda state, key, constants: jax.numpy.full((3, 3), 1, np.int32),
         update=lambda state, policy, seen, constants: (
             state + jax.numpy.stack([seen.total, seen.total**2])
         ),
         feedback="one-bit",
-        lanes_last=lanes_last,
     )
     once = jb.run(learner, MDP, 2000, jax.random.key(0), FEW)
     coins, squares = np.asarray(once.state).ravel()

@@ -145,10 +145,6 @@ BROKEN = {
     "constants: two calls differ, in the value": {
         "constants": lambda problem, params: np.float64(next(NUMBERS))
     },
-    "renewed: says that the policy is the last one, and it is not": {
-        "act": lambda state, key, constants: jax.random.randint(key, (3, 3), 0, 2),
-        "renewed": lambda state: jnp.bool_(False),
-    },
     r"requires: \[\], but init or constants fail without rank and optimal_policy": {
         "init": lambda problem, constants, key: Memory(
             constants["scale"], jnp.zeros_like(problem.rank[:, :, 0])
@@ -170,18 +166,3 @@ def test_functions_made_anew_for_every_parameter_value_are_noticed():
         match="one trace: the learner with other parameter values has other functions",
     ):
         check_learner(SOUND, other=other)
-
-
-def test_a_learner_that_sees_its_neighbours_is_noticed():
-    """Lanes-last code that sums over the lanes: each seed alone gives another result."""
-
-    def spread(state, policy, feedback, constants):
-        return state._replace(
-            value=state.value + jnp.zeros_like(feedback.total) + jnp.sum(feedback.total)
-        )
-
-    broken = SOUND._replace(update=spread, lanes_last=True)
-    with pytest.raises(
-        AssertionError, match=r"lanes = loop: parameters 0, seed 0 differ in \.value"
-    ):
-        check_learner(broken)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxbandit.engines.episodes.world import EpisodeWorld
 from jaxbandit.learner.fitting import TOLERANCE
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import together
+from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active
 
 
@@ -43,6 +43,33 @@ def _of_actions(gap: Array, transition: Array, policies: Array) -> jax.Array:
     tail = jnp.zeros((width, episodes, lanes), jnp.float32)
     stages = jnp.arange(horizon - 1, -1, -1, dtype=jnp.int32)
     return jax.lax.scan(back, tail, stages, unroll=horizon if active().straight else 1)[0]
+
+
+def randomised_regrets(world: EpisodeWorld, policies: Array) -> jax.Array:
+    """Of randomised policies float [E, H, k+1, A, W], as float32 [E, W].
+
+    Where branches are free a policy that is the one before it in every lane is not evaluated again: block learners play
+    one policy for many episodes.
+    """
+    if not active().branches:
+        return jax.vmap(lambda policy: randomised_regret(world, policy))(policies)
+
+    def one(last, turn):
+        policy, new = turn
+        regret = jax.lax.cond(new, lambda: randomised_regret(world, policy), lambda: last)
+        return regret, regret
+
+    new = jnp.any(_renewed(policies), axis=-1)
+    last = jnp.zeros(policies.shape[-1:], jnp.float32)
+    return jax.lax.scan(one, last, (policies, new))[1]
+
+
+@separate
+def _renewed(policies: Array) -> jax.Array:
+    """bool [E, W]: whether a policy differs from the one before it; nan differs from nan. Lanes stay apart: a reduction
+    of all axes is not vectorised."""
+    differ = jnp.any(policies[1:] != policies[:-1], axis=(1, 2, 3))
+    return jnp.concatenate([jnp.ones((1, differ.shape[1]), bool), differ])
 
 
 def randomised_regret(world: EpisodeWorld, policy: Array) -> jax.Array:

@@ -27,7 +27,7 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.bandits import best_arm, play, refusing, require_bandit
+from jaxbandit.learners.bandits import best_arm, play, refusing, require_bandit, was_played
 from jaxbandit.specs import Real, Whole, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
@@ -106,20 +106,21 @@ def act(state: Beliefs, key: Array, constants: Prior) -> Array:
     """
     del key
     wins, losses = (x.astype(jnp.float32) for x in (state.wins, state.losses))
-    words = _words(state.seed, jnp.sum(state.wins + state.losses), jnp.uint32(DRAWS))
-    theta = draw_beta(words, wins + constants.alpha, losses + constants.beta)
+    alpha, beta, warmup = (jnp.asarray(x)[None] for x in constants)
+    words = _words(state.seed, jnp.sum(state.wins + state.losses, axis=0), jnp.uint32(DRAWS))
+    theta = draw_beta(words, wins + alpha, losses + beta)
     # Until every arm was played so often, the one that was played least comes first.
-    missing = constants.warmup - state.wins - state.losses
+    missing = warmup - state.wins - state.losses
     return play(best_arm(jnp.where(missing > 0, missing.astype(jnp.float32) + 1, theta)))
 
 
 def update(state: Beliefs, policy: Array, feedback: BanditFeedback, constants: Prior) -> Beliefs:
     """One more win or loss."""
     del constants
-    chex.assert_shape([policy, feedback.total], [(1, 2), ()])
-    coin = _words(state.seed, jnp.sum(state.wins + state.losses), jnp.uint32(COIN))[0]
-    won = unit_float32(coin) < feedback.total
-    here = jnp.arange(state.wins.size, dtype=jnp.int32) == policy[0, 1]
+    chex.assert_shape(policy, (1, 2, *feedback.total.shape))
+    coin = _words(state.seed, jnp.sum(state.wins + state.losses, axis=0), jnp.uint32(COIN))[0]
+    won = (unit_float32(coin) < feedback.total)[None]
+    here = was_played(state.wins, policy)
     return state._replace(
         wins=state.wins + (here & won).astype(jnp.int32),
         losses=state.losses + (here & ~won).astype(jnp.int32),
@@ -143,9 +144,10 @@ def draw_beta(words: tuple[Array, Array], alpha: Array, beta: Array) -> Array:
         True
     """
     shape = jnp.stack([alpha, beta]).astype(jnp.float32)
-    place = jax.lax.broadcasted_iota(jnp.uint32, shape.shape, 0) * jnp.uint32(alpha.size)
+    place = jax.lax.broadcasted_iota(jnp.uint32, shape.shape, 0) * jnp.uint32(alpha.shape[0])
     place = place + jax.lax.broadcasted_iota(jnp.uint32, shape.shape, 1)
     raised = jnp.where(shape < 1, shape + 1, shape)
+    words = (words[0][None, None], words[1][None, None])
 
     def again(carry):
         turn, drawn = carry

@@ -40,6 +40,9 @@ def lanes_last(act: Callable, update: Callable) -> Kernel:
 
 KERNELS = [
     (learner, platform, lanes_last(learner.act, learner.update))
-    for learner in (policy_gradient(), aggregate_po(), ucb1(), moss(), kl_ucb(), imed(), thompson())
-    for platform in ("cpu", "gpu")
+    for learner, platforms in [
+        *[(learner, ("cpu", "gpu")) for learner in (policy_gradient(), aggregate_po())],
+        *[(learner, ("cpu",)) for learner in (ucb1(), moss(), kl_ucb(), imed(), thompson())],
+    ]
+    for platform in platforms
 ]

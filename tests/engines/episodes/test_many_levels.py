@@ -27,7 +27,7 @@ def general(seed=0):
 def test_regrets_by_outcomes_are_exact():
     assert by_outcomes(K, M)
     mdps = [general(0), general(1)]
-    world = make_episode_world(stack(*mdps))
+    world = jax.tree.map(jnp.asarray, make_episode_world(stack(*mdps)))
     random = np.random.default_rng(2)
     policies = random.integers(0, A, (4, K, H, 2)).astype(np.int8)
     mixed = random.dirichlet(np.ones(A), (2, H, K + 1)).astype(np.float32)

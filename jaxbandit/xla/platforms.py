@@ -96,6 +96,13 @@ _FORCED: ContextVar[Platform | None] = ContextVar("platform", default=None)
 _ACTIVE: ContextVar[Platform | None] = ContextVar("active", default=None)
 
 
+def num_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def platform_of(device: Any, forced: str | None = None) -> Platform:
     """The choices for a jax device: those forced by an argument, by `use`, by the environment, or its own.
 

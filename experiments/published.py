@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:

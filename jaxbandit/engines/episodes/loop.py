@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jaxbandit.engines.episodes.policies import PolicyForm
 from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regrets
 from jaxbandit.engines.episodes.simulation import Sizes, simulate
-from jaxbandit.engines.episodes.world import EpisodeWorld
+from jaxbandit.engines.episodes.world import EpisodeWorld, by_outcomes
 from jaxbandit.feedback import feedback_kind, observe
 from jaxbandit.kernels import Kernel, find_kernel
 from jaxbandit.learner import Learner
@@ -52,9 +52,35 @@ class Lanes(NamedTuple):
     """The learner's."""
 
 
-def lane_functions(learner: Learner, sizes: Sizes) -> Kernel:
-    """The learner over lanes: its kernel for the platform, or its own functions under ``vmap``."""
-    return find_kernel(learner, sizes, active().name) or vmapped(learner)
+def lane_functions(learner: Learner, sizes: Sizes, lanes: int) -> Kernel:
+    """The learner over lanes: its kernel for the platform, or its own functions under ``vmap``; a single lane as it is."""
+    kernel = find_kernel(learner, sizes, active().name)
+    return kernel or (alone(learner) if lanes == 1 else vmapped(learner))
+
+
+def alone(learner: Learner) -> Kernel:
+    """The learner's own functions in one lane, where branches are branches and products those of matrices."""
+
+    def act(state: Any, keys: Any, constants: Any) -> Any:
+        return in_32_bits(learner.act(state, keys[0], _first(constants)))[..., None]
+
+    def update(state: Any, policy: Any, seen: Any, constants: Any, live: Any) -> Any:
+        policy, seen = jax.tree.map(lambda x: x[..., 0], (policy, seen))
+        after = learner.update(state, policy, seen, _first(constants))
+        if live is None:
+            return after
+        return jax.tree.map(lambda new, old: jnp.where(live, new, old), after, state)
+
+    return Kernel(
+        enter=lambda state, keys, constants: _first(state),
+        act=act,
+        update=update,
+        leave=lambda state, constants: jax.tree.map(lambda x: jnp.asarray(x)[None], state),
+    )
+
+
+def _first(tree: Any) -> Any:
+    return jax.tree.map(lambda x: x[0], tree)
 
 
 def vmapped(learner: Learner) -> Kernel:
@@ -118,7 +144,7 @@ def run_chunk(
     fold_in(fold_in(key, 1), t) for the learner, so any cut into calls gives the same numbers. Regrets beyond ``count``
     mean nothing; the regret of an invalid policy is nan.
     """
-    kernel = lane_functions(learner, sizes)
+    kernel = lane_functions(learner, sizes, *lanes.keys[0].shape)
     world, width, constants = lanes.world, lanes.keys[0].shape, lanes.constants
     check_lanes(sizes, lanes)
     chex.assert_shape([first, count], ())
@@ -127,6 +153,7 @@ def run_chunk(
     private = learner_keys(lanes.keys)
     inner = kernel.enter(state, episode_keys(private, first), constants)
     form = PolicyForm(learner.name, sizes, jax.eval_shape(kernel.act, inner, private, constants))
+    outcomes = sizes.num_outcomes if by_outcomes(sizes.width, sizes.num_outcomes) else 0
     drawn = (sizes.horizon, form.randomised, feedback_kind(learner.feedback).random_bits)
 
     @together
@@ -160,8 +187,8 @@ def run_chunk(
 
     def regrets_of(policies):
         if form.randomised:
-            return randomised_regrets(world, policies)
-        return deterministic_regret(world, form.unpacked(policies, *width))
+            return randomised_regrets(world, policies, outcomes)
+        return deterministic_regret(world, form.unpacked(policies, *width), outcomes)
 
     starts = jnp.arange(0, active().chunk, STRETCH, dtype=jnp.int32)
     inner, regrets = scan_live(play_stretch, inner, starts, starts < count)
@@ -182,7 +209,8 @@ def check_lanes(sizes: Sizes, lanes: Lanes) -> None:
     chex.assert_shape([*lanes.keys, world.start], width)
     chex.assert_shape(world.row, (H, *width))
     chex.assert_shape(world.gap, (H, k, A, *width))
-    chex.assert_shape(world.transition, (H, k, A, k, *width))
+    if not by_outcomes(k, sizes.num_outcomes):
+        chex.assert_shape(world.transition, (H, k, A, k, *width))
 
 
 def learner_keys(keys: tuple[Array, Array]) -> jax.Array:

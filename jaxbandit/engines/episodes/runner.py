@@ -59,9 +59,14 @@ class EpisodeRunner(Runner):
 
     @cached_property
     def width(self) -> int:
-        """The platform's, halved until a tile takes no more than it may there."""
+        """The platform's, halved until a tile takes no more than it may there; without a kernel, until the learner's tables
+        fit into a cache."""
         width, most = self.platform.lanes, self.platform.tile_bytes
         while most is not None and width > 1 and width * self.bytes_per_lane > most:
+            width //= 2
+        fast = find_kernel(self.rules, self.sizes, self.platform.name) is not None
+        cache = None if fast else self.platform.cache_bytes
+        while cache is not None and width > 1 and width * self.learner_bytes() > cache:
             width //= 2
         return width
 

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 
 from .prophet import NUM_EPISODES, NUM_VALUES, panel, random_instances
 from .verdict import SAME_ORDER
 
 if TYPE_CHECKING:
+    import numpy as np
     from xarray import Dataset
 
     from jaxbandit.plotting.figures import Drawn
@@ -143,8 +144,6 @@ def decide(datasets: dict[str, Dataset]) -> Claims:
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     """The share of panels on which all claims hold; and one row of maps for each claim."""
-    from .claims_figures import maps
-
     del options
     claims = decide(datasets)
     count = f"{len(claims.ucbvi_lowest)} panels, T = {int(datasets['I1']['episode'].values[-1]):,}"
@@ -169,7 +168,7 @@ def fraction(value: float) -> str:
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """A sentence on whether one choice makes all claims hold, and the best combinations."""
-    from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.experiment import markdown_table
 
     del options
     claims = decide(datasets)
@@ -202,6 +201,46 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
             [sentence, "; ".join(alone) + ".", note, markdown_table(head, rows)]
         )
     }
+
+
+def maps(shares: dict[str, np.ndarray], title: str) -> Drawn:
+    """A row of maps per claim, a column per exploration: bonus scale against threshold.
+
+    ``shares`` are float [bonus scales, thresholds, explorations]; a cell with all panels has a dot.
+    """
+    from jaxbandit.plotting.figures import NOTE_SIZE, TEXT_SIZE, TICK_SIZE, Drawn, new_figure
+
+    columns = len(EXPLORATIONS)
+    size = (2.0 * columns + 1.1, 1.9 * len(shares) + 0.9)
+    figure, axes = new_figure(size, len(shares), columns)
+    image = None
+    for place, ax in enumerate(axes):
+        row, column = divmod(place, columns)
+        claim = list(shares)[row]
+        values = shares[claim][:, :, column]
+        image = ax.imshow(values, vmin=0, vmax=1, cmap="cividis", aspect="auto", origin="lower")
+        for b, t in zip(*(values == 1).nonzero(), strict=True):
+            ax.plot(t, b, "o", ms=3, color="black")
+        ax.set_xticks(range(len(THRESHOLDS)), [""] * len(THRESHOLDS))
+        ax.set_yticks(range(len(BONUS_SCALES)), [""] * len(BONUS_SCALES))
+        ax.tick_params(length=2)
+        if row == 0:
+            paper = " (the paper's)" if EXPLORATIONS[column] == 0.5 else ""
+            ax.set_title(f"exploration {EXPLORATIONS[column]:g} k/H{paper}", fontsize=TICK_SIZE)
+        if column == 0:
+            ax.set_yticklabels([fraction(x) for x in BONUS_SCALES], fontsize=NOTE_SIZE)
+            label = "bonus scale of UCB-VI"
+            ax.set_ylabel(f"{claim}\n{label}" if claim else label, fontsize=NOTE_SIZE)
+        if row == len(shares) - 1:
+            labels = [f"{x:g}" for x in THRESHOLDS]
+            ax.set_xticklabels(labels, fontsize=NOTE_SIZE, rotation=60)
+            ax.set_xlabel("threshold of the others", fontsize=NOTE_SIZE)
+    assert image is not None
+    bar = figure.colorbar(image, ax=axes, shrink=0.8)
+    bar.set_label("share of panels (dot: all of them)", fontsize=NOTE_SIZE)
+    bar.ax.tick_params(labelsize=NOTE_SIZE)
+    figure.suptitle(title, fontsize=TEXT_SIZE)
+    return Drawn(figure, axes, shares)
 
 
 EXPERIMENT = Experiment(

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 from jaxbandit.tabular import write_table
 
 from .noiseless import exploration_policy, tables_of, visits_of
@@ -226,7 +226,7 @@ def draw_against_horizon() -> Drawn:
         styles,
     )
 
-    from .scaling_figures import power_axis
+    from .scaling import power_axis
 
     look = styles(list(COLORS.values()))
     figure, axes = new_figure((7.5, 2.75), 1, 3)

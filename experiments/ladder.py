@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jaxbandit.experiment.catalogue import load_instance
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options, load_instance
 
 from .choosing import Judged, cell_of, judge
 from .families import Size, drawn, random_laws, uniform_laws
@@ -156,11 +155,11 @@ def joined(datasets: dict[str, Dataset], name: str) -> Dataset:
 
 
 def _own(datasets: dict[str, Dataset]) -> Ladder:
-    from jaxbandit.results.selecting import in_units
+    import jaxbandit as jb
 
     from .ladder_own import Ladder
 
-    return Ladder(in_units(datasets[OWN]))
+    return Ladder(jb.in_units(datasets[OWN]))
 
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def final_table(ds: Dataset) -> str:
     """Final regret per family and learner, ordered by rung, paired with uniform play, and times."""
     from jaxbandit import stats
-    from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.experiment import markdown_table
     from jaxbandit.stats.coverage_warnings import warning_line
 
     last = ds.isel(episode=[-1])
@@ -39,7 +39,7 @@ def final_table(ds: Dataset) -> str:
                 rung_of(row.learner) or "yardstick",
                 row.learner,
                 f"{row.mean:,.3g}",
-                f"{row.low:,.3g} to {row.high:,.3g}",
+                "" if np.isnan(row.low) else f"{row.low:,.3g} to {row.high:,.3g}",
                 "" if row.learner in YARDSTICKS else f"{word} ({low:,.0f} to {high:,.0f})",
                 f"{float(np.nansum(cell.values)):.2g}",
             ]
@@ -59,7 +59,7 @@ def final_table(ds: Dataset) -> str:
 def segments_table(ds: Dataset) -> str:
     """Final regret of trajectory TS by the number of segments."""
     from jaxbandit import stats
-    from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.experiment import markdown_table
     from jaxbandit.stats.coverage_warnings import warning_line
 
     found = stats.final_table(ds.isel(episode=[-1]))
@@ -73,7 +73,7 @@ def segments_table(ds: Dataset) -> str:
 
 def chosen_table(datasets: dict[str, Dataset]) -> str:
     """The value of each learner's parameter that training chose, and all that were tried."""
-    from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.experiment import markdown_table
 
     rows = []
     for name, ds in datasets.items():

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -135,7 +135,7 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
 
 def joined(datasets: dict[str, Dataset], constants: str, added: bool = False) -> Dataset:
     """I1 and I2 with one kind of constants as one Dataset, with the user's learners if wanted."""
-    from jaxbandit.experiment.driver import join
+    from jaxbandit.experiment import join
 
     whole = join(*datasets.values())
     names = {labelled(name, constants): name for name in learners(constants)}
@@ -171,7 +171,7 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Final regrets, and the paper's claims about them."""
-    from jaxbandit.experiment.driver import final_table
+    from jaxbandit.experiment import final_table
 
     from .verdict import claims_about_regret
 
@@ -189,7 +189,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 def summary(datasets: dict[str, Dataset]) -> str:
     """All final regrets on one page: a row per panel, a column per learner, in thousands."""
     from jaxbandit import stats
-    from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.experiment import markdown_table
     from jaxbandit.stats.coverage_warnings import warning_line
 
     columns: dict[str, dict[str, str]] = {}
@@ -235,14 +235,14 @@ def expect(datasets: dict[str, Dataset], options: Options) -> str:
             finished.append(f"{labelled(name, constants)} {count}")
     phases = f" Phases finished so far, in the median run: {', '.join(finished)}."
     return (
-        f"What to expect at T = {episodes:,}: ExpRef and OrderedExpRef work in phases (their ends are the "
-        "ticks inside the x axis). A phase settles the last stage first and the first stage last, so a "
-        "curve flattens towards its end; the next phase explores again, among the actions that are left."
-        f"{phases if finished else ''} With the constants of the theorems nothing is dropped before "
-        "the paper's T of 2,000,000: from phase to phase those curves are straight lines. "
-        "OrderedExpRef above ExpRef is no mistake at this size: its exploration often waits, which "
-        "earns less in an episode than random actions do, and pays only once actions are dropped. "
-        "The paper's size: --full."
+        f"What to expect at T = {episodes:,}: ExpRef and OrderedExpRef work in phases, whose ends are the "
+        "circles on their curves. A phase refines the last stage first and the first stage last, so its "
+        "arc is steep at first and flat at its end; the next phase explores again and starts another arc."
+        f"{phases if finished else ''} With the constants of the theorems no action is eliminated before "
+        "the paper's T of 2,000,000: every arc has the average slope of the one before, so regret grows "
+        "linearly from phase to phase. OrderedExpRef above ExpRef is expected at this size: ordered exploration "
+        "tends to reject early offers, which earns less than random play and pays off only after elimination "
+        "starts. For a paper, take the practical constants and state them. The paper's size: --full."
     )
 
 

@@ -14,8 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxbandit.experiment.contract import Options
-from jaxbandit.experiment.driver import join, read_folder
+from jaxbandit.experiment import Options, join, read_folder
 
 from .prophet import NUM_EPISODES, sweeps
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -136,7 +136,7 @@ def sizes_in(datasets: dict[str, Dataset]) -> list[tuple[int, int]]:
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """A table like the paper's for every (H, A), the paper's own rows beside it."""
-    from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.experiment import markdown_table
 
     parts = []
     for horizon, actions in sizes_in(datasets):

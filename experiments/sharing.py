@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 
 from .prophet import CAPACITIES, HORIZONS, NUM_EPISODES, NUM_VALUES, panel
 
@@ -59,7 +59,7 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Regret over ExpRef's per panel, and on how many panels the goal is reached."""
     from jaxbandit import stats
-    from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.experiment import markdown_table
     from jaxbandit.stats.coverage_warnings import warning_line
 
     from .verdict import ratios

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 from jaxbandit.studies.search_space import grid_settings
 from jaxbandit.studies.tuning import words
 from jaxbandit.tabular import write_table

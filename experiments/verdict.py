@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.experiment.contract import Experiment, Options
+from jaxbandit.experiment import Experiment, Options
 
 from . import prophet, runtimes
 
@@ -236,7 +236,7 @@ def overall(findings: list[Finding]) -> dict[str, str]:
 
 def report(findings: list[Finding], note: str) -> str:
     """The findings as markdown: a line for each claim, then the evidence."""
-    from jaxbandit.experiment.report import markdown_table
+    from jaxbandit.experiment import markdown_table
     from jaxbandit.stats.coverage_warnings import warning_line
 
     summary = [[claim, verdict] for claim, verdict in overall(findings).items()]

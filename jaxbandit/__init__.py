@@ -1,14 +1,19 @@
 """jaxbandit: regret experiments in episodic MDPs under bandit feedback, many seeds and instances at
 once, in JAX.
 
-Names are loaded on first use, so that the command line answers ``--help`` without starting jax;
-type checkers read the imports below.
+The imports below are the public names, each written once: type checkers read them as they stand, and
+at run time each is carried out when its name is first used, so that the command line answers ``--help``
+without starting jax. Figures are found in `jaxbandit.plotting.FIGURES`.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from jaxbandit.plotting import FIGURES
 
 __version__ = "0.1.0"
 
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
     from jaxbandit import errors as errors
     from jaxbandit import experiment as experiment
     from jaxbandit import feedback as feedback
+    from jaxbandit import inspect as inspect
     from jaxbandit import instances as instances
     from jaxbandit import learner as learner
     from jaxbandit import learners as learners
@@ -34,216 +40,102 @@ if TYPE_CHECKING:
     from jaxbandit import theory as theory
     from jaxbandit import types as types
     from jaxbandit import xla as xla
-    from jaxbandit.errors import CheckpointError, SweepInterrupted
-    from jaxbandit.experiments.ladder_own import ladder
-    from jaxbandit.explaining.describing import describe
-    from jaxbandit.inspecting import difficulty as difficulty
-    from jaxbandit.inspecting import hardness, run, trace
-    from jaxbandit.instances import INSTANCES, make_instance, register_instance
-    from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
-    from jaxbandit.learners import LEARNERS, from_blocks, make_learner, one_bit, register_learner
-    from jaxbandit.mdp import (
-        MDP,
-        from_arrays,
-        from_gymnasium,
-        label,
-        labels_of,
-        mean_reward,
-        to_arrays,
-        to_gymnax,
-        transition_kernel,
-        validate,
-    )
-    from jaxbandit.planning import (
-        evaluate,
-        gaps,
-        optimal,
-        optimal_values,
-        policy_values,
-        regret,
-        visitation,
-    )
-    from jaxbandit.plotting import (
-        plot_active_sets,
-        plot_comparison,
-        plot_episode,
-        plot_final,
-        plot_instance,
-        plot_metric,
-        plot_panels,
-        plot_parameter,
-        plot_policy,
-        plot_profiles,
-        plot_regret,
-    )
-    from jaxbandit.results import load, save
+    from jaxbandit.description import describe as describe
+    from jaxbandit.errors import CheckpointError as CheckpointError
+    from jaxbandit.errors import SweepInterrupted as SweepInterrupted
+    from jaxbandit.experiments.ladder_own import ladder as ladder
+    from jaxbandit.inspect.episode import trace as trace
+    from jaxbandit.inspect.hardness import hardness as hardness
+    from jaxbandit.inspect.run import lane_key as lane_key
+    from jaxbandit.inspect.run import run as run
+    from jaxbandit.instances import INSTANCES as INSTANCES
+    from jaxbandit.instances import make_instance as make_instance
+    from jaxbandit.instances import register_instance as register_instance
+    from jaxbandit.learner import BlockForm as BlockForm
+    from jaxbandit.learner import Blocks as Blocks
+    from jaxbandit.learner import Learner as Learner
+    from jaxbandit.learner import Problem as Problem
+    from jaxbandit.learners import LEARNERS as LEARNERS
+    from jaxbandit.learners import from_blocks as from_blocks
+    from jaxbandit.learners import make_learner as make_learner
+    from jaxbandit.learners import one_bit as one_bit
+    from jaxbandit.learners import register_learner as register_learner
+    from jaxbandit.mdp import MDP as MDP
+    from jaxbandit.mdp import from_arrays as from_arrays
+    from jaxbandit.mdp import from_gymnasium as from_gymnasium
+    from jaxbandit.mdp import label as label
+    from jaxbandit.mdp import labels_of as labels_of
+    from jaxbandit.mdp import mean_reward as mean_reward
+    from jaxbandit.mdp import to_arrays as to_arrays
+    from jaxbandit.mdp import to_gymnax as to_gymnax
+    from jaxbandit.mdp import transition_kernel as transition_kernel
+    from jaxbandit.mdp import validate as validate
+    from jaxbandit.planning import evaluate as evaluate
+    from jaxbandit.planning import gaps as gaps
+    from jaxbandit.planning import optimal as optimal
+    from jaxbandit.planning import optimal_values as optimal_values
+    from jaxbandit.planning import policy_values as policy_values
+    from jaxbandit.planning import regret as regret
+    from jaxbandit.planning import visitation as visitation
+    from jaxbandit.plotting.curves import plot_metric as plot_metric
+    from jaxbandit.plotting.curves import plot_panels as plot_panels
+    from jaxbandit.plotting.curves import plot_regret as plot_regret
+    from jaxbandit.plotting.decisions import plot_comparison as plot_comparison
+    from jaxbandit.plotting.decisions import plot_final as plot_final
+    from jaxbandit.plotting.decisions import plot_profiles as plot_profiles
+    from jaxbandit.plotting.episode import plot_episode as plot_episode
+    from jaxbandit.plotting.parameter import plot_parameter as plot_parameter
+    from jaxbandit.plotting.states import plot_active_sets as plot_active_sets
+    from jaxbandit.plotting.states import plot_instance as plot_instance
+    from jaxbandit.plotting.states import plot_policy as plot_policy
+    from jaxbandit.results import load as load
     from jaxbandit.results import references as references
-    from jaxbandit.results.references import reference, reference_sweep
-    from jaxbandit.results.selection import final_policy, in_units, instance_of, select
-    from jaxbandit.studies import Range, Tuner, tune, until_decided
+    from jaxbandit.results import save as save
+    from jaxbandit.results.references import reference as reference
+    from jaxbandit.results.references import reference_sweep as reference_sweep
+    from jaxbandit.results.selection import final_policy as final_policy
+    from jaxbandit.results.selection import in_units as in_units
+    from jaxbandit.results.selection import instance_of as instance_of
+    from jaxbandit.results.selection import select as select
+    from jaxbandit.studies import Range as Range
+    from jaxbandit.studies import Tuner as Tuner
     from jaxbandit.studies import hooks as hooks
-    from jaxbandit.sweeps import Plan, family, grid, merge, plan, points, sweep
+    from jaxbandit.studies import tune as tune
+    from jaxbandit.studies import until_decided as until_decided
+    from jaxbandit.sweeps import Plan as Plan
+    from jaxbandit.sweeps import family as family
+    from jaxbandit.sweeps import grid as grid
+    from jaxbandit.sweeps import merge as merge
+    from jaxbandit.sweeps import plan as plan
+    from jaxbandit.sweeps import points as points
+    from jaxbandit.sweeps import sweep as sweep
 
-_HOME = {
-    "experiments.ladder_own": ["ladder"],
-    "errors": ["CheckpointError", "SweepInterrupted"],
-    "explaining.describing": ["describe"],
-    "inspecting": ["difficulty", "hardness", "run", "trace"],
-    "instances": ["INSTANCES", "make_instance", "register_instance"],
-    "learner": ["BlockForm", "Blocks", "Learner", "Problem"],
-    "learners": ["LEARNERS", "from_blocks", "make_learner", "one_bit", "register_learner"],
-    "mdp": [
-        "MDP",
-        "from_arrays",
-        "from_gymnasium",
-        "label",
-        "labels_of",
-        "mean_reward",
-        "to_arrays",
-        "to_gymnax",
-        "transition_kernel",
-        "validate",
-    ],
-    "planning": [
-        "evaluate",
-        "gaps",
-        "optimal",
-        "optimal_values",
-        "policy_values",
-        "regret",
-        "visitation",
-    ],
-    "plotting": [
-        "plot_active_sets",
-        "plot_comparison",
-        "plot_episode",
-        "plot_final",
-        "plot_metric",
-        "plot_instance",
-        "plot_panels",
-        "plot_parameter",
-        "plot_policy",
-        "plot_profiles",
-        "plot_regret",
-    ],
-    "results": ["load", "references", "save"],
-    "results.references": ["reference", "reference_sweep"],
-    "results.selection": ["final_policy", "in_units", "instance_of", "select"],
-    "studies": ["Range", "Tuner", "hooks", "tune", "until_decided"],
-    "sweeps": ["Plan", "family", "grid", "merge", "plan", "points", "sweep"],
-}
-_ROOMS = [
-    "distributed",
-    "engines",
-    "errors",
-    "experiment",
-    "feedback",
-    "inspecting",
-    "instances",
-    "learner",
-    "learners",
-    "mdp",
-    "metrics",
-    "planning",
-    "plotting",
-    "record",
-    "results",
-    "stats",
-    "studies",
-    "sweeps",
-    "testing",
-    "theory",
-    "types",
-    "xla",
-]
-_NAMES = {name: room for room, names in _HOME.items() for name in names}
 
-__all__ = [
-    "INSTANCES",
-    "LEARNERS",
-    "MDP",
-    "BlockForm",
-    "Blocks",
-    "CheckpointError",
-    "Learner",
-    "Plan",
-    "Problem",
-    "Range",
-    "SweepInterrupted",
-    "Tuner",
-    "describe",
-    "evaluate",
-    "family",
-    "final_policy",
-    "from_arrays",
-    "from_blocks",
-    "from_gymnasium",
-    "gaps",
-    "grid",
-    "hardness",
-    "hooks",
-    "in_units",
-    "instance_of",
-    "label",
-    "labels_of",
-    "ladder",
-    "load",
-    "make_instance",
-    "make_learner",
-    "mean_reward",
-    "merge",
-    "metrics",
-    "one_bit",
-    "optimal",
-    "optimal_values",
-    "plan",
-    "plot_active_sets",
-    "plot_comparison",
-    "plot_episode",
-    "plot_final",
-    "plot_instance",
-    "plot_metric",
-    "plot_panels",
-    "plot_parameter",
-    "plot_policy",
-    "plot_profiles",
-    "plot_regret",
-    "points",
-    "policy_values",
-    "record",
-    "reference",
-    "reference_sweep",
-    "register_instance",
-    "register_learner",
-    "regret",
-    "run",
-    "save",
-    "select",
-    "stats",
-    "sweep",
-    "testing",
-    "theory",
-    "to_arrays",
-    "to_gymnax",
-    "trace",
-    "transition_kernel",
-    "tune",
-    "until_decided",
-    "validate",
-    "visitation",
-]
+def _public() -> dict[str, str]:
+    """Name -> the module that has it, of the imports above and of all figures."""
+    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    named = {
+        alias.name: str(node.module)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    return named | {name: f"jaxbandit.plotting.{figure.module}" for name, figure in FIGURES.items()}
+
+
+_HOME = _public()
+__all__ = sorted(_HOME)  # noqa: PLE0605
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name in _NAMES:
-            home = importlib.import_module(f"jaxbandit.{_NAMES[name]}")
-            if not hasattr(home, name):  # a module that its room does not load by itself
-                importlib.import_module(f"{home.__name__}.{name}")
-            return getattr(home, name)
-        if name in _ROOMS:
-            return importlib.import_module(f"jaxbandit.{name}")
-        raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")
+        if name not in _HOME:
+            raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")
+        home = importlib.import_module(_HOME[name])
+        if home.__name__ == "jaxbandit" or not hasattr(home, name):
+            return importlib.import_module(f"{home.__name__}.{name}")
+        return getattr(home, name)
 
 
 def __dir__() -> list[str]:

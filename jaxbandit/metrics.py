@@ -253,13 +253,8 @@ def _own(state: State) -> State:
 
 
 def _optimistic_values(state: State) -> Array | None:
-    """float [H, k], levels 1..k; UCB-VI's own layouts are known here."""
-    if hasattr(state, "optimistic_values"):
-        return state.optimistic_values
-    if type(state).__name__ != "UCBVIState":
-        return None
-    # [k, H] where the values are kept, [H, A, k] where the action values are
-    return state.values.T if hasattr(state, "values") else jnp.max(state.q, axis=1)
+    """float [H, k], levels 1..k."""
+    return getattr(state, "optimistic_values", None)
 
 
 def _visits(state: State) -> Array | None:
@@ -268,8 +263,7 @@ def _visits(state: State) -> Array | None:
     for holder in (state, getattr(state, "model", None)):
         if hasattr(holder, "visits"):
             return holder.visits
-    counts: Any = getattr(state, "counts", None)
-    return None if not hasattr(counts, "visits") else jnp.swapaxes(counts.visits, 1, 2)
+    return None
 
 
 def _choices(world: World) -> Array:

@@ -236,6 +236,41 @@ def visitation(mdp: MDP, policy: Array) -> jax.Array:
     return visits
 
 
+def sample_episode(mdp: MDP, policy: Any, draws: np.ndarray) -> tuple[np.ndarray, ...]:
+    """One episode on the host: levels, actions, outcomes, rewards and next levels, each [H].
+
+    Args:
+        mdp: a single MDP.
+        policy: int [H, k+1] or float [H, k+1, A].
+        draws: uniform numbers in [0, 1), float [H, 2]: one for the action and one for the outcome of each stage.
+
+    Example:
+        >>> import jaxbandit as jb, numpy as np
+        >>> mdp = jb.make_instance("hard-general", theta=[1, 0], num_actions=2, gap=0.25)
+        >>> levels, actions, *_ = sample_episode(mdp, np.zeros((2, 3), int), np.full((2, 2), 0.5))
+        >>> levels.tolist(), actions.tolist()
+        ([1, 2], [0, 0])
+    """
+    policy = np.asarray(policy)
+    prob, reward, target = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
+    level, steps = int(mdp.start), []
+    for i, (first, second) in enumerate(np.asarray(draws, np.float64)):
+        chosen = policy[i, level]
+        action = int(chosen) if policy.ndim == 2 else _index_of(chosen, first)
+        outcome = _index_of(prob[i, level, action], second)
+        place = (i, level, action, outcome)
+        steps.append((level, action, outcome, float(reward[place]), int(target[place])))
+        level = steps[-1][-1]
+    return tuple(np.array(column) for column in zip(*steps, strict=True))
+
+
+def _index_of(probabilities: np.ndarray, uniform: float) -> int:
+    """The index that a uniform number in [0, 1) falls on; never one of probability 0."""
+    passed = np.cumsum(probabilities, dtype=np.float64)
+    last = int(np.flatnonzero(probabilities > 0)[-1])
+    return min(int(np.searchsorted(passed, uniform * passed[-1], side="right")), last)
+
+
 def action_probabilities(policy: Array, num_actions: int, dtype=None) -> jax.Array:
     """A policy in randomised form, float [H, k+1, A].
 

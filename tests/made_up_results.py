@@ -5,8 +5,7 @@ import zlib
 import numpy as np
 import xarray as xr
 
-from jaxbandit.experiment import load_experiment
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options, load_experiment
 from jaxbandit.sweeps.families import expand_instances
 from jaxbandit.sweeps.parameters import expand_learners
 

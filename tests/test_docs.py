@@ -3,7 +3,7 @@ READMEs show.
 
 How shell blocks are tested, command by command:
     jaxbandit run NAME ...   with --dry-run (a file of a user's own is the template in
-                             `jaxbandit.experiment.contract`, or what `jaxbandit new` writes)
+                             `jaxbandit.experiment`, or what `jaxbandit new` writes)
     jaxbandit plot|report X  on a tiny result in place of X
     jaxbandit bench ...      only its --help, which must know the options
     pip install ".[extra]"   only that the extras exist
@@ -27,11 +27,11 @@ import pytest
 
 import jaxbandit
 import jaxbandit as jb
+from jaxbandit import experiment as base
 from jaxbandit import experiments
 from jaxbandit.cli import main
+from jaxbandit.cli.actions import write_template
 from jaxbandit.experiment import catalogue
-from jaxbandit.experiment import contract as base
-from jaxbandit.experiment.templates import write_template
 
 ROOT = Path(__file__).parent.parent
 DOCS = {

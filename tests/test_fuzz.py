@@ -37,8 +37,17 @@ RECORDS = ["BlockForm", "Blocks", "CheckpointError", "INSTANCES", "LEARNERS", "L
            "SweepInterrupted"]  # fmt: skip
 """Containers and errors: they hold what they are given, and its checks are those of the functions."""
 TEXTS = [value for value in fuzzing.ODD if isinstance(value, str)]
-ELSEWHERE = ["plot_panels", "plot_regret", "sweep"]
-"""In test_fuzz_sweeps."""
+ELSEWHERE = [
+    "plot_panels",
+    "plot_regret",
+    "sweep",
+    "from_arrays",
+    "from_gymnasium",
+    "to_arrays",
+    "to_gymnax",
+    "ladder",
+]
+"""In test_fuzz_sweeps, mdp/test_arrays and experiments/test_ladder_own."""
 
 
 def instance(draw):

@@ -10,7 +10,8 @@ from synthetic_sweep import synthetic_sweep, texts
 
 import jaxbandit as jb
 from jaxbandit import checks
-from jaxbandit.experiment.report import make_report, markdown_table, text_to_html
+from jaxbandit.cli.report import make_report, text_to_html
+from jaxbandit.experiment import markdown_table
 
 STRANGE = {
     "html": "<script>alert(1)</script> & <img src=x>",

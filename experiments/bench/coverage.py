@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jaxbandit import stats
-from jaxbandit.experiment.report import markdown_table
+from jaxbandit.experiment import markdown_table
 from jaxbandit.studies.sequential import Judge
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """The command line: ``jaxbandit list | run | show | new | plot | report | merge | doctor | bench``.
 
-`commands` holds the subcommands as frozen dataclasses, `parsing` reads them, `actions` does them.
+`commands` has the subcommands as frozen dataclasses and reads them, `actions` does them; `driver` runs experiments
+(`shards` in parts), `report` writes HTML pages, and `templates` are the files that `jaxbandit new` writes.
 jax, xarray and matplotlib are imported when a command needs them, so that ``--help`` answers at
 once. Exit codes: 0 done, 1 a file could not be read or written or `doctor` found something wrong,
 2 a mistake in what was asked for, 130 interrupted. From outside: `main`. May import: everything.
@@ -15,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jaxbandit
-from jaxbandit.cli.parsing import PROGRAM, parse
-from jaxbandit.cli.streams import lasting_output
+from jaxbandit.cli.commands import PROGRAM, parse
+from jaxbandit.cli.terminal import lasting_output
 
 __all__ = ["main"]
 

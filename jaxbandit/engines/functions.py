@@ -35,26 +35,21 @@ def lower_functions(runner: Runner) -> dict[str, Lowered]:
 
 
 def _episode_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowered]:
-    rules, lanes = runner.rules, (1,) if runner.rules.lanes_last else ()
-    whole, real = (
-        jax.ShapeDtypeStruct((runner.sizes[0], *lanes), dtype) for dtype in (jnp.int32, jnp.float32)
-    )
+    rules, stages = runner.rules, runner.sizes[:1]
+    whole, real = (jax.ShapeDtypeStruct(stages, dtype) for dtype in (jnp.int32, jnp.float32))
     episode = Trajectory(levels=whole, actions=whole, rewards=real, next_levels=whole)
-    bits = jax.ShapeDtypeStruct(lanes, jnp.uint32)
+    bits = jax.ShapeDtypeStruct((), jnp.uint32)
     with x64(False):
         try:
-            fixed, first = constants, state
-            state, constants = jax.tree.map(
-                lambda leaf: _in_32_bits(leaf, lanes), (state, constants)
-            )
-            key = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), lanes)[...])
+            state, constants = jax.tree.map(_in_32_bits, (state, constants))
+            key = jax.eval_shape(lambda: jax.random.key(0))
             act = _lower(runner, "act", rules.act, state, key, constants)
             feedback = lower(lambda *args: observe(rules.feedback, *args), episode, bits)
             seen = feedback.out
             update = _lower(runner, "update", rules.update, state, act.out, seen, constants)
             metrics = _metrics(runner, state, act.out, constants, np.float32)
         except Exception:  # as the contract says it, where that is broken
-            check_steps(rules, runner.sizes, fixed, first)
+            check_steps(rules, runner.sizes, constants, state)
             raise
     with x64():
         found = {"act": act, "update": update, "feedback": feedback}
@@ -118,6 +113,5 @@ def _without_lane(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
 
 
-def _in_32_bits(leaf: jax.ShapeDtypeStruct, lanes: tuple[int, ...]) -> jax.ShapeDtypeStruct:
-    dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
-    return jax.ShapeDtypeStruct((*leaf.shape, *lanes), dtype)
+def _in_32_bits(leaf: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))

@@ -288,11 +288,9 @@ class Runner(ABC):
         found = check_report(self.rules._replace(report=self.form.report), self.lane_shapes()[1])
         return {name: len(value.shape) for name, value in found.items()}
 
-    def check_reports(self, state: Any, axis: int = 0) -> None:
+    def check_reports(self, state: Any) -> None:
         """Refuses a report that would take another's name, before anything runs; ``state`` [W, ...] has the types."""
-        lane = jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct(tuple(np.delete(x.shape, axis).tolist()), x.dtype), state
-        )
+        lane = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state)
         for name in check_report(self.rules._replace(report=self.form.report), lane):
             if name in self.metrics:
                 raise ValueError(
@@ -300,18 +298,14 @@ class Runner(ABC):
                     f"of the metrics, {', '.join(self.metrics)}"
                 )
 
-    def reports(self, tile: TileArrays, state: Any, axis: int = 0) -> dict[str, np.ndarray]:
-        """What the learner reports of each lane, leaves [W, ...]; the state's lanes are on ``axis``."""
+    def reports(self, tile: TileArrays, state: Any) -> dict[str, np.ndarray]:
+        """What the learner reports of each lane, leaves [W, ...]."""
         report = self.form.report
         if report is None:
             return {}
-        function = jax.vmap(lambda state: dict(report(state)), axis, axis_size=self.width)
+        function = jax.vmap(lambda state: dict(report(state)), axis_size=self.width)
         found = self.execute(
-            ("report", self.key("report"), self.sizes, axis),
-            function,
-            (state,),
-            tile.device,
-            small=True,
+            ("report", self.key("report"), self.sizes), function, (state,), tile.device, small=True
         )
         return jax.tree.map(np.asarray, found)
 
@@ -322,14 +316,13 @@ class Runner(ABC):
         policy: np.ndarray,
         constants: Any,
         real: Any,
-        axis: int = 0,
     ) -> dict[str, np.ndarray]:
-        """All metrics of all lanes, [W, ...]; ``policy`` has its lanes in front, the others theirs on ``axis``."""
+        """All metrics of all lanes, [W, ...]."""
         key = self.key(*(f"metric {each}" for each in self.metrics))
-        name = ("metrics", tuple(self.metrics), key, self.sizes, axis)
+        name = ("metrics", tuple(self.metrics), key, self.sizes)
         world = metric_worlds(tile.mdps, policy, (), real)
         args = (state, world, constants)
-        function = evaluate_metrics(self.metrics, axis)
+        function = evaluate_metrics(self.metrics)
         found = self.execute(name, function, args, tile.device, small=True)
         return {name: np.asarray(value, np.float64) for name, value in found.items()}
 
@@ -481,11 +474,8 @@ def optimal_policies(mdps: MDP) -> np.ndarray:
     return np.stack([optimal_policy(jax.tree.map(lambda x, j=j: x[j], mdps)) for j in lanes])
 
 
-def evaluate_metrics(metrics: Mapping[str, Metric], axis: int) -> Any:
-    """A function of (state, world, constants) that gives all metrics of all lanes, leaves [W, ...].
-
-    The lanes of the state and of the constants are on ``axis``, those of the world in front.
-    """
+def evaluate_metrics(metrics: Mapping[str, Metric]) -> Any:
+    """A function of (state, world, constants), leaves [W, ...], that gives all metrics of all lanes, [W, ...]."""
 
     def one(state, world, constants):
         seen = world._replace(constants=constants)
@@ -498,7 +488,7 @@ def evaluate_metrics(metrics: Mapping[str, Metric], axis: int) -> Any:
                 raise
         return found
 
-    return jax.vmap(one, (axis, 0, axis))
+    return jax.vmap(one)
 
 
 def check_metric(name: str, metric: Metric, value: Any, world: World) -> jax.Array:

@@ -12,7 +12,7 @@ from jaxbandit.mdp.arrays import Outcomes, from_outcomes
 from jaxbandit.specs import Real, Whole, takes
 
 
-@takes(num_candidates=Whole(1))
+@takes(num_candidates=Whole(1, 10_000))
 def secretary(num_candidates: int = 10) -> MDP:
     """The secretary problem (Lindley 1961; Gilbert and Mosteller 1966): take the best of n candidates, or nothing.
 
@@ -39,7 +39,7 @@ def secretary(num_candidates: int = 10) -> MDP:
     return from_arrays(P, R, n, 1, [2], reward="bernoulli", states=states, actions=["pass", "take"])
 
 
-@takes(capacity=Whole(1), horizon=Whole(1))
+@takes(capacity=Whole(1, 500), horizon=Whole(1))
 def revenue_management(
     fares: Any = (200.0, 150.0, 120.0, 80.0),
     arrivals: Any = (0.1, 0.15, 0.2, 0.25),
@@ -99,7 +99,7 @@ def revenue_management(
 
 
 @takes(
-    capacity=Whole(1),
+    capacity=Whole(1, 500),
     horizon=Whole(1),
     price=Real(),
     unit_cost=Real(),

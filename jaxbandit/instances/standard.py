@@ -33,7 +33,7 @@ CORNER = ("...+", ".#.-", "S...")
 """Russell and Norvig's world of 4 x 3 cells."""
 
 
-@takes(num_states=Whole(2), horizon=Whole(1))
+@takes(num_states=Whole(2, 1000), horizon=Whole(1))
 def riverswim(num_states: int = 6, horizon: int = 20) -> MDP:
     """RiverSwim (Strehl and Littman 2008) in the form of Osband, Russo and Van Roy (2013).
 
@@ -63,7 +63,7 @@ def riverswim(num_states: int = 6, horizon: int = 20) -> MDP:
     return from_arrays(P, R, horizon, actions=["left", "right"])
 
 
-@takes(size=Whole(2), move_cost=Real(low=0))
+@takes(size=Whole(2, 500), move_cost=Real(low=0))
 def deep_sea(size: int = 10, move_cost: float = 0.01) -> MDP:
     """Deep sea of bsuite (Osband et al. 2020), deterministic, with the same actions in every cell.
 
@@ -91,7 +91,11 @@ def deep_sea(size: int = 10, move_cost: float = 0.01) -> MDP:
 
 
 @takes(
-    num_states=Whole(2), horizon=Whole(1), slip=Probability(), small=Real(low=0), large=Real(low=0)
+    num_states=Whole(2, 1000),
+    horizon=Whole(1),
+    slip=Probability(),
+    small=Real(low=0),
+    large=Real(low=0),
 )
 def chain(
     num_states: int = 5,
@@ -130,7 +134,7 @@ def chain(
     return from_arrays(P, R, horizon, actions=["forward", "back"])
 
 
-@takes(length=Whole(1), num_actions=Whole(2), horizon=Whole(1))
+@takes(length=Whole(1, 300), num_actions=Whole(2, 100), horizon=Whole(1))
 def combination_lock(length: int = 5, num_actions: int = 3, horizon: int = 10) -> MDP:
     """The combination lock (Whitehead 1991; Kakade 2003): one action opens the next digit, all others begin again.
 
@@ -251,7 +255,7 @@ def _cells(rows: Sequence[str]) -> tuple[str, ...]:
     accepted = (
         "rows of equal length of the cells . # + - and one S, and a cell that is not terminal"
     )
-    if isinstance(rows, str) or not all(isinstance(row, str) for row in rows):
+    if not isinstance(rows, list | tuple) or not all(isinstance(row, str) for row in rows):
         raise ValueError(f"rows: {rows!r}; accepted: {accepted}")
     flat = "".join(rows)
     if len({len(row) for row in rows}) != 1 or flat.count("S") != 1 or set(flat) - set(".#+-S"):

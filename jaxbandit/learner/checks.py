@@ -94,9 +94,13 @@ def check_contract(learner: Learner) -> Learner:
             known = [kind.name for kind in FEEDBACKS.values() if kind.sums is not None]
             only = f"{' or '.join(known)} in block form, which is given sums alone"
             refuse("feedback", learner.feedback, only)
-        if learner.replaced:
-            what = f"of other functions than its {' and '.join(learner.replaced)}"
-            refuse("blocks", what, "None, or the block form of the new functions and of=None")
+        functions = {name: getattr(learner, name) for name in ("init", "act", "update")}
+        forms = {name: _block_form(function) for name, function in functions.items()}
+        if any(form is not None for form in forms.values()):
+            others = [name for name, form in forms.items() if form != learner.blocks]
+            if others:
+                what = f"of other functions than its {' and '.join(others)}"
+                refuse("blocks", what, "None, or the block form of the new functions")
     return learner
 
 
@@ -107,13 +111,19 @@ def _check_name(learner: Learner, what: str, name: str) -> None:
         raise ValueError(f"learner {learner.name!r}: {what}: {name!r}; accepted: names without '/'")
 
 
+def _block_form(function: Any) -> BlockForm | None:
+    """The form of which `from_blocks` made a function."""
+    form = getattr(getattr(function, "__self__", None), "form", None)
+    return form if isinstance(form, BlockForm) else None
+
+
 def _is_nothing(params: Any) -> bool:
     return isinstance(params, tuple) and not params
 
 
 def _check_functions(form: Any, needed: tuple[str, ...], refuse: Any) -> None:
     """Functions of a Learner or BlockForm can be called; the optional ones may be missing."""
-    optional = ("renewed", "report", "constants", "check")
+    optional = ("report", "constants", "check")
     for field in (*needed, *(name for name in optional if name in form._fields)):
         value = getattr(form, field)
         if not callable(value) and (field in needed or value is not None):

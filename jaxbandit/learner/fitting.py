@@ -76,24 +76,23 @@ def check_steps(rules: Any, sizes: tuple[int, int, int], constants: Any, state: 
         constants: its constants for one lane, arrays or their shapes.
         state: its first state for one lane, likewise.
     """
-    lanes = (1,) if rules.lanes_last else ()
-    whole, real = (
-        jax.ShapeDtypeStruct((sizes[0], *lanes), dtype) for dtype in (jnp.int32, jnp.float32)
-    )
+    whole, real = (jax.ShapeDtypeStruct(sizes[:1], dtype) for dtype in (jnp.int32, jnp.float32))
     episode = Trajectory(levels=whole, actions=whole, rewards=real, next_levels=whole)
-    word = jax.ShapeDtypeStruct(lanes, jnp.uint32)
+    word = jax.ShapeDtypeStruct((), jnp.uint32)
 
     def step(state, constants, episode, word):
-        keys = jax.random.split(jax.random.key(0), lanes) if lanes else jax.random.key(0)
         with named(rules.name, "act"):
-            policy = rules.act(state, keys, constants)
-        _check_policy_shape(rules.name, sizes, policy, len(lanes))
+            policy = rules.act(state, jax.random.key(0), constants)
+        _check_policy_shape(rules.name, sizes, policy)
         seen = observe(rules.feedback, episode, word)
         with named(rules.name, "update"):
             after = rules.update(state, policy, seen, constants)
         _check_same_state(rules.name, state, after)
 
-    shapes = jax.tree.map(lambda x: _with_lanes(x, lanes), (state, constants))
+    shapes = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(np.shape(x), jax.dtypes.canonicalize_dtype(x.dtype)),
+        (state, constants),
+    )
     jax.eval_shape(step, *shapes, episode, word)
 
 
@@ -179,14 +178,12 @@ def wrong_policy(name: str, policy: np.ndarray, num_actions: int, episode: int) 
     )
 
 
-def _check_policy_shape(
-    name: str, sizes: tuple[int, int, int], policy: Any, num_lanes: int
-) -> None:
+def _check_policy_shape(name: str, sizes: tuple[int, int, int], policy: Any) -> None:
     H, k, A = sizes
     seen, words = None, type(policy).__name__
     if _is_array(policy):
         dtype = jnp.result_type(policy)
-        seen = np.shape(policy)[: np.ndim(policy) - num_lanes]
+        seen = np.shape(policy)
         words = f"{dtype}{list(seen)}"
         if jnp.issubdtype(dtype, jnp.integer) and seen == (H, k + 1):
             return
@@ -230,9 +227,3 @@ def _is_array(leaf: Any) -> bool:
         return True
     dtype = getattr(leaf, "dtype", None)
     return dtype is not None and getattr(dtype, "kind", "f") not in "OSUMm"
-
-
-def _with_lanes(leaf: Any, lanes: tuple[int, ...]) -> Any:
-    return jax.ShapeDtypeStruct(
-        (*np.shape(leaf), *lanes), jax.dtypes.canonicalize_dtype(leaf.dtype)
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,7 +18,6 @@ from jaxbandit.learner.protocols import (
     Constants,
     Init,
     NextBlock,
-    Renewed,
     Report,
     Update,
 )
@@ -117,31 +116,6 @@ class BlockForm(NamedTuple):
     """As in `Learner`."""
 
 
-class StraightForm(NamedTuple):
-    """The same learner as straight-line code over trailing lanes, for devices on which a branch or a loop asks the host.
-
-    It may keep its state in another form while the episodes of a call are played. Its numbers are those of the
-    learner: integers equal, reals to rounding. All functions take the learner's constants. (`Learner.staged` has the same
-    functions, for CPUs.)
-    """
-
-    enter: Callable
-    """enter(state, keys, constants) -> inner, before the first episode of a call, with the keys of that episode."""
-    act: Callable
-    """act(inner, keys, constants) -> the policy of the next episode."""
-    update: Callable
-    """update(inner, policy, feedback, constants, live) -> inner after it; as it was where ``live``, a bool [], is false."""
-    leave: Callable
-    """leave(inner, constants) -> state, after the last episode of a call."""
-    due: Callable[[int], int] | None = None
-    """due(episodes) -> after how many episodes, more than these, a call must end at the latest: there the learner does
-    in ``enter`` what would be a branch in ``act``. Python numbers, on the host. None: calls end where they please."""
-
-
-FUNCTIONS = ("init", "act", "update", "constants")
-"""What a learner's other forms stand for."""
-
-
 @checked_signatures
 class Learner(NamedTuple):
     """A learner: three pure functions, the feedback they need, and the hyper-parameters.
@@ -195,12 +169,6 @@ class Learner(NamedTuple):
     """Fields of `Problem` beyond the sizes: "rank", "optimal_policy"."""
     blocks: BlockForm | None = None
     """The block form, if there is one."""
-    lanes_last: bool = False
-    """True if act and update accept arrays with trailing lane axes (seeds side by side); else
-    engines vmap them."""
-    renewed: Renewed | None = None
-    """renewed(state) -> bool: whether act's policy may differ from the last episode's. Saves evaluations of block
-    learners, whose adapter keeps it (`from_blocks`); engines believe nobody else, for a wrong answer is a wrong regret."""
     report: Report | None = None
     """report(state) -> diagnostics by name, for results and plots."""
     constants: Constants | None = None
@@ -211,34 +179,12 @@ class Learner(NamedTuple):
     """check(params) raises ValueError, naming the parameter, for values that the learner cannot
     mean. Constructors, `grid` and sweeps call it, on plain numbers and numpy arrays, before
     anything runs."""
-    straight: StraightForm | None = None
-    """How GPUs run a learner with ``lanes_last``, where that differs."""
-    staged: StraightForm | None = None
-    """How CPUs run it, where that differs: with its state in another form while the episodes of a call are played. Loops
-    are welcome there, and ``live`` is None: every turn counts."""
-    of: tuple[Any, ...] | None = None
-    """The functions that ``blocks``, ``renewed``, ``straight`` and ``staged`` were written for, see `bound`."""
 
     @property
     def rules(self) -> Learner:
         """The program alone, without parameters and what is said of them: hashable, and equal for
-        all parameter values.
-
-        What speaks for functions that have been replaced since (``learner._replace(act=...)``) is left out: it would
-        run or spare the evaluation of a learner that is not there any more.
-        """
-        alone = self._replace(params=(), check=None, of=None)  # type: ignore[arg-type]
-        if self.blocks is None:
-            alone = alone._replace(renewed=None)
-        return alone._replace(renewed=None, straight=None, staged=None) if self.replaced else alone
-
-    @property
-    def replaced(self) -> list[str]:
-        """The names of the functions that are others than those of ``of``."""
-        if self.of is None:
-            return []
-        pairs = zip(FUNCTIONS, self.of, strict=True)
-        return [name for name, function in pairs if getattr(self, name) is not function]
+        all parameter values."""
+        return self._replace(params=(), check=None)  # type: ignore[arg-type]
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -269,17 +215,3 @@ class Learner(NamedTuple):
         )
         title = f"Learner {html.escape(repr(self.name))}"
         return f"<table><caption style='text-align:left'>{title}</caption>{cells}</table>"
-
-
-def bound(learner: Learner) -> Learner:
-    """The learner with a note of the functions that its other forms (block form, straight-line form) stand for.
-
-    Example:
-        >>> import jaxbandit as jb
-        >>> mine = jb.make_learner("ucbvi")._replace(act=lambda state, key, constants: state.policy)
-        >>> mine.replaced, mine.rules.straight
-        (['act'], None)
-    """
-    if learner.of is not None:
-        return learner
-    return learner._replace(of=tuple(getattr(learner, name) for name in FUNCTIONS))

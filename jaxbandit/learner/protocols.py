@@ -1,8 +1,8 @@
 """The signatures of a learner's functions, and what engines hand to them: `Problem` and `Blocks`.
 
 `Learner` and `BlockForm` are tuples of these functions. Arguments are positional, so any names will
-do. Functions are pure: they read their arguments and nothing else that changes. With *lanes* (seeds side by side) every array of a ``lanes_last`` learner has further
-trailing axes; all other learners see one lane at a time.
+do. Functions are pure: they read their arguments and nothing else that changes. They see one
+lane (seed) at a time; engines vmap them.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Constants(Protocol):
     """
 
     def __call__(self, problem: Problem, params: Params, /) -> Any:
-        """A tree of numbers and arrays; with `lanes_last` they get trailing lanes like the state."""
+        """A tree of numbers and arrays."""
 
 
 class NextBlock(Protocol):
@@ -134,13 +134,6 @@ class Report(Protocol):
     def __call__(self, state: State, /) -> dict[str, Array]:
         """Arrays by name, for one lane; called once, after the last episode, with 64-bit types
         available. Names of results (`jaxbandit.learner.RESERVED`) are refused."""
-
-
-class Renewed(Protocol):
-    """Whether the policy may differ from the last episode's."""
-
-    def __call__(self, state: State, /) -> Array:
-        """bool [], with lanes [*lanes]; false saves the evaluation of the policy."""
 
 
 class Check(Protocol):

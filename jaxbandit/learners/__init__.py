@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jaxbandit.learner import BlockForm, Blocks, Learner, Problem, bound
+from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learners.aggregate_po import aggregate_po
 from jaxbandit.learners.bandits import epsilon_greedy, exp3, imed, kl_ucb, moss, ucb1
 from jaxbandit.learners.from_blocks import from_blocks
@@ -27,8 +27,7 @@ from jaxbandit.learners.simple import fixed, oracle, uniform
 from jaxbandit.learners.thompson import thompson
 from jaxbandit.learners.trajectory_ts import trajectory_ts
 from jaxbandit.learners.ucb_policies import ucb_policies
-from jaxbandit.learners.ucbvi import ucbvi
-from jaxbandit.learners.ucbvi_doubling import ucbvi_doubling
+from jaxbandit.learners.ucbvi import ucbvi, ucbvi_doubling
 from jaxbandit.registry import Registry
 
 __all__ = [
@@ -76,7 +75,7 @@ def make_learner(name: str, **parameters: Any) -> Learner:
         >>> jb.make_learner("ucbvi", bonus_scale=0.5).feedback
         'semi-bandit'
     """
-    return bound(LEARNERS.make(name, **parameters))
+    return LEARNERS.make(name, **parameters)
 
 
 def register_learner(name: str, constructor: Callable[..., Learner]) -> Callable[..., Learner]:

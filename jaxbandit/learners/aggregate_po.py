@@ -96,7 +96,6 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
         update=update,
         feedback="trajectory",
         name="aggregate-po",
-        lanes_last=True,
         constants=constants,
         **fields,
     )

@@ -4,7 +4,7 @@ is complete."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, reduce
+from functools import cache
 from typing import Any, NamedTuple
 
 import chex
@@ -18,25 +18,20 @@ from jaxbandit.learner import (
     Blocks,
     Learner,
     Problem,
-    bound,
     check_contract,
 )
 from jaxbandit.learner.fitting import check_absorbed, check_blocks
 from jaxbandit.learner.protocols import Check
 from jaxbandit.types import Array, State
-from jaxbandit.xla.platforms import active
 
 
 class AdapterState(NamedTuple):
-    """State of a block learner that is run episode by episode (with lanes, every leaf has trailing
-    lane axes)."""
+    """State of a block learner that is run episode by episode."""
 
     inner: State
     blocks: Blocks
     policy: Array
     """float [H, k+1, A]: the policy of the current arm."""
-    renewed: Array
-    """bool []: whether this policy is played for the first time."""
     arm: Array
     """int32 []: the arm being played."""
     left: Array
@@ -74,18 +69,70 @@ def from_blocks(
         Learner('shuffle', bandit)
     """
     typed("form", form, BlockForm, "a jb.BlockForm")
-    made = _adapter(form)._replace(params=params, name=name, requires=requires, check=check)
-    return bound(check_contract(made))
+    adapter = _adapter(form)
+    made = Learner(
+        init=adapter.init,
+        act=adapter.act,
+        update=adapter.update,
+        params=params,
+        name=name,
+        requires=requires,
+        blocks=form,
+        report=adapter.report,
+        constants=form.constants,
+        check=check,
+    )
+    return check_contract(made)
 
 
-@cache
-def _adapter(form: BlockForm) -> Learner:
-    """The functions of `from_blocks`, made once per form so that learners of one program share
-    compilations."""
+class Adapter:
+    """The functions of `from_blocks`."""
 
-    def begin(inner: State, constants: Any) -> AdapterState:
+    def __init__(self, form: BlockForm):
+        """Of one block form."""
+        self.form = form
+
+    def init(self, problem: Problem, constants: Any, key: Array) -> AdapterState:
+        """Before the first episode of the first block."""
+        return self.begin(self.form.init(problem, constants, key), constants)
+
+    def act(self, state: AdapterState, key: Array, constants: Any) -> Array:
+        """The policy of the current arm."""
+        del key, constants
+        return state.policy
+
+    def update(
+        self, state: AdapterState, policy: Array, feedback: BanditFeedback, constants: Any
+    ) -> AdapterState:
+        """One more episode of the arm; after its last one, the next arm or the next block."""
+        del policy
+        chex.assert_equal_shape([feedback.total, state.total])
+        term = feedback.total - state.lost
+        total = state.total + term
+        lost = (total - state.total) - term
+        state = state._replace(total=total, lost=lost, left=state.left - 1)
+        # A loop of no turn or one and not a branch, which under vmap would take the turn after every episode.
+        ended = (state.left == 0, state)
+        return jax.lax.while_loop(
+            lambda ended: ended[0],
+            lambda ended: (jnp.bool_(False), self.turn(ended[1], constants)),
+            ended,
+        )[1]
+
+    def turn(self, state: AdapterState, constants: Any) -> AdapterState:
+        """After an arm's last episode: the next arm, or the next block."""
+        arms = jnp.arange(state.totals.shape[0], dtype=jnp.int32)
+        totals = jnp.where(arms == state.arm, state.total, state.totals)
+        waiting = (state.blocks.episodes > 0) & (arms > state.arm)
+        along = start_arm(state.inner, state.blocks, totals, jnp.argmax(waiting).astype(jnp.int32))
+        inner = self.form.absorb(state.inner, state.blocks.episodes, totals, constants)
+        check_absorbed(state.inner, inner)
+        onward = self.begin(inner, constants)
+        return jax.tree.map(lambda x, y: jnp.where(jnp.any(waiting), x, y), along, onward)
+
+    def begin(self, inner: State, constants: Any) -> AdapterState:
         """Starts the first arm of the next block."""
-        blocks = form.next_block(inner, constants)
+        blocks = self.form.next_block(inner, constants)
         check_blocks(blocks)
         blocks = Blocks(*map(jnp.asarray, blocks))
         # What cannot be played has no policy: engines stop at the episode that would begin it.
@@ -94,78 +141,27 @@ def _adapter(form: BlockForm) -> Learner:
         small = blocks.policy.dtype.itemsize < 4  # half floats are no place for sums
         real = jnp.float32 if small else blocks.policy.dtype
         totals = jnp.zeros(blocks.episodes.shape, real)
-        return start_arm(inner, blocks, totals, _first(blocks.episodes > 0))
+        return start_arm(inner, blocks, totals, jnp.argmax(blocks.episodes > 0).astype(jnp.int32))
 
-    def turn(state: AdapterState, constants: Any) -> AdapterState:
-        """After an arm's last episode: the next arm, or the next block. Other lanes stay as they
-        are."""
-        arms = jnp.arange(state.totals.shape[0], dtype=jnp.int32)
-        totals = jnp.where(arms == state.arm, state.total, state.totals)
-        waiting = (state.blocks.episodes > 0) & (arms > state.arm)
-        along = start_arm(state.inner, state.blocks, totals, _first(waiting))
-        more = _any(waiting)
-        inner = form.absorb(state.inner, state.blocks.episodes, totals, constants)
-        check_absorbed(state.inner, inner)
-        onward = begin(inner, constants)
-        moved = jax.tree.map(lambda x, y: jnp.where(more, x, y), along, onward)
-        return jax.tree.map(lambda x, y: jnp.where(state.left == 0, x, y), moved, state)
+    def report(self, state: AdapterState) -> dict[str, Array]:
+        """That of the block form."""
+        return {} if self.form.report is None else self.form.report(state.inner)
 
-    def init(problem: Problem, constants: Any, key: Array) -> AdapterState:
-        return begin(form.init(problem, constants, key), constants)
 
-    def act(state: AdapterState, key: Array, constants: Any) -> Array:
-        del key, constants
-        return state.policy
-
-    def update(
-        state: AdapterState, policy: Array, feedback: BanditFeedback, constants: Any
-    ) -> AdapterState:
-        del policy
-        chex.assert_equal_shape([feedback.total, state.total])
-        term = feedback.total - state.lost
-        total = state.total + term
-        left = state.left - 1
-        lost = (total - state.total) - term
-        state = state._replace(
-            total=total, lost=lost, left=left, renewed=jnp.zeros_like(state.renewed)
-        )
-        move = turn
-        for _ in left.shape:
-            move = jax.vmap(move, in_axes=-1, out_axes=-1)
-        if not active().branches:
-            return move(state, constants)
-        # With lanes this is a real branch: arms are long, so most episodes end no arm in any lane.
-        return jax.lax.cond(jnp.any(left == 0), move, lambda state, _: state, state, constants)
-
-    def renewed(state: AdapterState) -> Array:
-        return state.renewed
-
-    def report(state: AdapterState) -> dict[str, Array]:
-        return {} if form.report is None else form.report(state.inner)
-
-    return Learner(
-        init=init,
-        act=act,
-        update=update,
-        blocks=form,
-        lanes_last=True,
-        renewed=renewed,
-        report=report,
-        constants=form.constants,
-    )
+_adapter = cache(Adapter)
+"""Made once per form, so that learners of one program share compilations."""
 
 
 def start_arm(inner: State, blocks: Blocks, totals: Array, arm: Array) -> AdapterState:
-    """The state of one lane before the first episode of an arm."""
+    """The state before the first episode of an arm."""
     here = jnp.arange(blocks.policy.shape[0], dtype=jnp.int32) == blocks.stage
     zero = jnp.zeros((), totals.dtype)
     return AdapterState(
         inner=inner,
         blocks=blocks,
-        policy=jnp.where(here[:, None, None], _pick(blocks.rows, arm)[None], blocks.policy),
-        renewed=jnp.bool_(True),
+        policy=jnp.where(here[:, None, None], blocks.rows[arm][None], blocks.policy),
         arm=arm,
-        left=_pick(blocks.episodes, arm).astype(jnp.int32),
+        left=blocks.episodes[arm].astype(jnp.int32),
         total=zero,
         lost=zero,
         totals=totals,
@@ -179,33 +175,4 @@ def _can_begin(blocks: Blocks) -> Array:
     if jnp.issubdtype(episodes.dtype, jnp.floating):  # nan fails every comparison
         whole = whole & (episodes < jnp.inf) & (episodes == jnp.floor(episodes))
     stage = (blocks.stage >= 0) & (blocks.stage < blocks.policy.shape[0])
-    return stage & ~_any(~whole) & _any(episodes > 0)
-
-
-# Where nothing branches this runs every episode: written out entry by entry it is one with what stands around it, while a
-# gather or a reduction is a kernel of its own.
-
-
-def _pick(rows: Array, arm: Array) -> Array:
-    """rows[arm]."""
-    if active().branches:
-        return rows[arm]
-    found = rows[0]
-    for b in range(1, rows.shape[0]):
-        found = jnp.where(arm == b, rows[b], found)
-    return found
-
-
-def _any(wanted: Array) -> Array:
-    """Whether any arm is wanted, bool []."""
-    return jnp.any(wanted) if active().branches else reduce(jnp.logical_or, list(wanted))
-
-
-def _first(wanted: Array) -> Array:
-    """The first arm that is wanted, int32; 0 if none is."""
-    if active().branches:
-        return jnp.argmax(wanted).astype(jnp.int32)
-    found = jnp.int32(0)
-    for b in reversed(range(wanted.shape[0])):
-        found = jnp.where(wanted[b], jnp.int32(b), found)
-    return found
+    return stage & jnp.all(whole) & jnp.any(episodes > 0)

@@ -1,13 +1,13 @@
 """The empirical model of learners that see states: what was visited, where it led and what it paid.
 
-Arrays are [stage, level, action, ...] with level 0 left out (nothing happens there), for one lane;
-engines vmap.
+Arrays are [stage, level, action, ...] with level 0 left out (nothing happens there), for one lane; engines vmap.
+A stationary model pools the counts of all stages: its arrays have one stage, S = 1 instead of S = H.
 """
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -18,54 +18,88 @@ from jaxbandit.learner import Problem
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
 
+FRACTION_BITS = 30
+
 
 class Model(NamedTuple):
-    """Counts and sums at each stage i, level l = 1..k and action a."""
+    """Counts and sums at each stage, level l = 1..k and action; exact integers up to 2^31 visits."""
 
     visits: Array
-    """int32 [H, k, A]: N_{l,i}(a)."""
+    """int32 [S, k, A]: N."""
     moves: Array
-    """int32 [H, k, A, k]: visits that went on to level s = 1..k."""
-    reward: Array
-    """float32 [H, k, A]: sum of rewards, and in ``lost`` what rounding dropped from it."""
-    lost: Array
+    """int32 [S, k, A, k]: visits that went on to level s = 1..k."""
+    rewards: Array
+    """int32 [2, S, k, A]: the sum of rewards is the first + the second / 2^30, which is below 2^30."""
+
+    @property
+    def reward(self) -> Array:
+        """float32 [S, k, A]: the sum of rewards."""
+        return reward_sum(self.rewards)
+
+    @property
+    def inverse(self) -> Array:
+        """float32 [S, k, A]: 1 / N, and 1 where N = 0."""
+        return 1 / jnp.maximum(self.visits, 1).astype(jnp.float32)
 
 
-def empty(problem: Problem) -> Model:
+def reward_sum(rewards: Array) -> Array:
+    """The sums float32 [...] of their two parts int32 [2, ...].
+
+    Example:
+        >>> float(reward_sum(jnp.asarray([3, 2**29])))
+        3.5
+    """
+    whole, fraction = rewards.astype(jnp.float32)
+    return whole + fraction * jnp.float32(2.0**-FRACTION_BITS)
+
+
+def empty(problem: Problem, stationary: bool = False) -> Model:
     """The model before the first episode."""
-    shape = (problem.horizon, problem.width, problem.num_actions)
-    zeros = jnp.zeros(shape, jnp.float32)
-    moves = jnp.zeros((*shape, problem.width), jnp.int32)
-    return Model(jnp.zeros(shape, jnp.int32), moves, zeros, zeros)
+    shape = (1 if stationary else problem.horizon, problem.width, problem.num_actions)
+    return Model(
+        visits=jnp.zeros(shape, jnp.int32),
+        moves=jnp.zeros((*shape, problem.width), jnp.int32),
+        rewards=jnp.zeros((2, *shape), jnp.int32),
+    )
+
+
+def visited_entries(model: Model, feedback: SemiBanditFeedback) -> tuple[Array, Array, Array]:
+    """The stage, level - 1 and action int32 [H] that an episode visited; level 0 is out of bounds, where writes are
+    dropped."""
+    stages, width, _ = model.visits.shape
+    chex.assert_equal_shape(list(feedback))
+    stage = jnp.minimum(jnp.arange(feedback.levels.shape[0], dtype=jnp.int32), stages - 1)
+    return stage, _from_one(feedback.levels, width), feedback.actions
+
+
+def _from_one(level: Array, width: int) -> Array:
+    return jnp.where(level > 0, level - 1, width)
 
 
 def add_episode(model: Model, feedback: SemiBanditFeedback) -> Model:
     """The model after one more episode."""
-    horizon, width, num_actions = model.visits.shape
-    chex.assert_shape(list(feedback), (horizon,))
-    here = (
-        jax.nn.one_hot(feedback.levels - 1, width, dtype=jnp.int32)[:, :, None]
-        * jax.nn.one_hot(feedback.actions, num_actions, dtype=jnp.int32)[:, None, :]
-    )
-    target = jax.nn.one_hot(feedback.next_levels - 1, width, dtype=jnp.int32)
-    paid = feedback.rewards.astype(jnp.float32)[:, None, None]
-    term = jnp.where(here > 0, paid - model.lost, 0)
-    total = model.reward + term
+    at = visited_entries(model, feedback)
+    target = _from_one(feedback.next_levels, model.moves.shape[-1])
+    fraction = model.rewards[1].at[at].add(fixed_point(feedback.rewards), mode="drop")
+    whole = model.rewards[0] + (fraction >> FRACTION_BITS)
     return Model(
-        model.visits + here,
-        model.moves + here[..., None] * target[:, None, None, :],
-        total,
-        jnp.where(here > 0, (total - model.reward) - term, model.lost),
+        visits=model.visits.at[at].add(1, mode="drop"),
+        moves=model.moves.at[(*at, target)].add(1, mode="drop"),
+        rewards=jnp.stack([whole, fraction & (2**FRACTION_BITS - 1)]),
     )
 
 
-def inverse(model: Model) -> Array:
-    """1 / N, and 1 where N = 0."""
-    return 1 / jnp.maximum(model.visits, 1).astype(jnp.float32)
+def fixed_point(rewards: Array) -> Array:
+    """Rewards in [0, 1] as int32 multiples of 2^-30; those of an episode sum to at most 1, so a fraction cannot
+    overflow."""
+    return jnp.round(jnp.clip(rewards.astype(jnp.float32), 0, 1) * 2**FRACTION_BITS).astype(
+        jnp.int32
+    )
 
 
-def plan(reward: Array, transition: Array) -> Array:
-    """Q [H, k, A] of the model with mean rewards [H, k, A] and probabilities [H, k, A, k] of the levels 1..k.
+def plan(reward: Array, transition: Array, horizon: int | None = None) -> Array:
+    """Q [H, k, A] of the model with mean rewards [S, k, A] and probabilities [S, k, A, k] of the levels 1..k; ``horizon``
+    is H, for a stationary model.
 
     Q = r + p min(V, 1) with V = max_a Q: the value of what follows is clipped at 1, the largest total, and Q is not, so
     that clipping makes no ties between actions.
@@ -76,15 +110,30 @@ def plan(reward: Array, transition: Array) -> Array:
         [[[0.5, 0.75]], [[0.5, 0.5]]]
     """
 
-    def back(tail, x):
-        reward, transition = x
-        onward = [transition[:, :, s] * tail[s] for s in range(tail.shape[0])]
-        q = reward + reduce(jnp.add, onward)
+    def back(tail, stage):
+        reward, transition = stage
+        q = reward + expected_values(transition, tail)
         return jnp.minimum(jnp.max(q, axis=-1), 1), q
 
     tail = jnp.zeros(reward.shape[1], reward.dtype)
-    unroll = reward.shape[0] if active().straight else 1
-    return jax.lax.scan(back, tail, (reward, transition), reverse=True, unroll=unroll)[1]
+    return scan_stages(back, tail, (reward, transition), horizon or len(reward))[1]
+
+
+def expected_values(transition: Array, tail: Array) -> Array:
+    """sum_s p(s | l, a) V(s), [k, A], or [k, A, n] for several V side by side [k, n]: one matrix product."""
+    return jnp.matmul(transition, tail, precision=jax.lax.Precision.HIGHEST)
+
+
+def scan_stages(back: Any, tail: Any, stages: Sequence[Array], horizon: int) -> Any:
+    """``jax.lax.scan`` of ``back(tail, stage)`` from stage H to 1; an array of one stage stands for all stages."""
+    varying = [x for x in stages if len(x) == horizon]
+
+    def step(tail, here):
+        rest = iter(here)
+        return back(tail, [next(rest) if len(x) == horizon else x[0] for x in stages])
+
+    unroll = horizon if active().straight else 1
+    return jax.lax.scan(step, tail, varying, length=horizon, reverse=True, unroll=unroll)
 
 
 def greedy(q: Array) -> Array:

@@ -105,7 +105,6 @@ def policy_gradient(
         update=update,
         params={name: np.float32(value) for name, value in given.items()},
         name="policy-gradient",
-        lanes_last=True,
         constants=constants,
         check=check_gradient,
     )

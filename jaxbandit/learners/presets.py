@@ -4,7 +4,7 @@ constructors."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from jaxbandit.learners.expref_shared import block_form as shared_block_form
 from jaxbandit.learners.from_blocks import from_blocks
 from jaxbandit.learners.parameters import SCHEDULE, check_schedule, epsilon_table
 from jaxbandit.learners.phases import PAPER
-from jaxbandit.options import known, spelled_out
 from jaxbandit.types import Array
 
 PRESETS: dict[str, dict[str, dict[str, float]]] = {
@@ -70,10 +69,26 @@ for _name, _values in PRESETS.items():  # both variants of the shared form have 
     KNOWN[_learner] = (*KNOWN.get(_learner, ()), Presets(DEFAULTS[_name], _values))
 
 
-class ScheduleOptions(TypedDict, total=False):
-    """What all constructors of this module take.
+Schedule = Array | Callable[[int], Array]
 
-    Fields:
+
+def expref(
+    *,
+    preset: str | None = None,
+    episodes_scale: float | None = None,
+    threshold_scale: float | None = None,
+    threshold: float | None = None,
+    first_epsilon: float | None = None,
+    ratio: float | None = None,
+    last_epsilon: float | None = None,
+    num_phases: int | None = None,
+    epsilons: Schedule | None = None,
+) -> Learner:
+    """ExpRef for general MDPs (Theorem 3.1). Whatever is not given comes from the preset, else from
+    the paper.
+
+    Args:
+        preset: "theory" (the default) or "practical".
         episodes_scale: s, on the 12 in n = ceil(12 s ln T / eps^2).
         threshold_scale: on C_{l,i}.
         threshold: a constant in place of C_{l,i} (it is still multiplied by eps).
@@ -83,41 +98,31 @@ class ScheduleOptions(TypedDict, total=False):
         num_phases: at most so many phases, and never more than 32.
         epsilons: the whole schedule, as an array [R] or a callable of the phase's number such as an
             optax schedule; replaces first_epsilon and ratio.
-    """
-
-    episodes_scale: float | None
-    threshold_scale: float | None
-    threshold: float | None
-    first_epsilon: float | None
-    ratio: float | None
-    last_epsilon: float | None
-    num_phases: int | None
-    epsilons: Array | Callable[[int], Array] | None
-
-
-@spelled_out(ScheduleOptions)
-def expref(*, preset: str | None = None, **options: Unpack[ScheduleOptions]) -> Learner:
-    """ExpRef for general MDPs (Theorem 3.1). Whatever is not given comes from the preset, else from
-    the paper.
-
-    Args:
-        preset: "theory" (the default) or "practical".
 
     Example:
         >>> import jaxbandit as jb
         >>> jb.make_learner("expref", preset="practical", threshold=0.1)
         Learner('expref', bandit, preset practical, threshold 0.1)
     """
-    given = known(expref, {"preset": preset, **options})
-    return _made("expref", block_form(ordered=False), **given)
+    return _made(
+        "expref", block_form(ordered=False), preset,
+        episodes_scale=episodes_scale, threshold_scale=threshold_scale, threshold=threshold,
+        first_epsilon=first_epsilon, ratio=ratio, last_epsilon=last_epsilon, num_phases=num_phases, epsilons=epsilons,
+    )  # fmt: skip
 
 
-@spelled_out(ScheduleOptions)
 def ordered_expref(
     *,
     preset: str | None = None,
     exploration_scale: float | None = None,
-    **options: Unpack[ScheduleOptions],
+    episodes_scale: float | None = None,
+    threshold_scale: float | None = None,
+    threshold: float | None = None,
+    first_epsilon: float | None = None,
+    ratio: float | None = None,
+    last_epsilon: float | None = None,
+    num_phases: int | None = None,
+    epsilons: Schedule | None = None,
 ) -> Learner:
     """OrderedExpRef for ordered MDPs (Theorem 3.11); it is told the rank of the actions and nothing
     else.
@@ -127,18 +132,28 @@ def ordered_expref(
             / (2H) kept).
         exploration_scale: c; exploration is uniform with probability min(1, c k / H) (paper: 1/2),
             else maximal.
+        episodes_scale: s, on the 12 in n = ceil(12 s ln T / eps^2).
+        threshold_scale: on C_{l,i}.
+        threshold: a constant in place of C_{l,i} (it is still multiplied by eps).
+        first_epsilon: eps of the first phase (paper: 1).
+        ratio: each eps over the one before (paper: 1/2).
+        last_epsilon: phases run while eps exceeds it (paper: sqrt(H k A ln T / T)).
+        num_phases: at most so many phases, and never more than 32.
+        epsilons: the whole schedule, as an array [R] or a callable of the phase's number such as an
+            optax schedule; replaces first_epsilon and ratio.
 
     Example:
         >>> import jaxbandit as jb
         >>> jb.make_learner("ordered-expref").requires
         ('rank',)
     """
-    own = {"preset": preset, "exploration_scale": exploration_scale}
-    given = known(ordered_expref, {**own, **options})
-    return _made("ordered-expref", block_form(ordered=True), **given)
+    return _made(
+        "ordered-expref", block_form(ordered=True), preset, exploration_scale=exploration_scale,
+        episodes_scale=episodes_scale, threshold_scale=threshold_scale, threshold=threshold,
+        first_epsilon=first_epsilon, ratio=ratio, last_epsilon=last_epsilon, num_phases=num_phases, epsilons=epsilons,
+    )  # fmt: skip
 
 
-@spelled_out(ScheduleOptions)
 def expref_shared(
     *,
     ordered: bool = False,
@@ -146,7 +161,14 @@ def expref_shared(
     exploration_scale: float | None = None,
     greedy_share: float | None = None,
     deviations: float | None = None,
-    **options: Unpack[ScheduleOptions],
+    episodes_scale: float | None = None,
+    threshold_scale: float | None = None,
+    threshold: float | None = None,
+    first_epsilon: float | None = None,
+    ratio: float | None = None,
+    last_epsilon: float | None = None,
+    num_phases: int | None = None,
+    epsilons: Schedule | None = None,
 ) -> Learner:
     """ExpRef in which all levels of a stage share their episodes; the module
     `jaxbandit.learners.expref_shared` says why that is allowed.
@@ -161,7 +183,15 @@ def expref_shared(
             before with probability g at every stage (paper: 0).
         deviations: z; actions are kept that are within z standard errors of the best, measured from
             the arms themselves, in place of C_{l,i} eps.
-        last_epsilon: phases run while eps exceeds it, by default sqrt(H A ln T / T).
+        episodes_scale: s, on the 12 in n = ceil(12 s ln T / eps^2).
+        threshold_scale: on C_{l,i}.
+        threshold: a constant in place of C_{l,i} (it is still multiplied by eps).
+        first_epsilon: eps of the first phase (paper: 1).
+        ratio: each eps over the one before (paper: 1/2).
+        last_epsilon: phases run while eps exceeds it (by default sqrt(H A ln T / T)).
+        num_phases: at most so many phases, and never more than 32.
+        epsilons: the whole schedule, as an array [R] or a callable of the phase's number such as an
+            optax schedule; replaces first_epsilon and ratio.
 
     Example:
         >>> import jaxbandit as jb
@@ -175,14 +205,13 @@ def expref_shared(
         raise ValueError(
             f"exploration_scale: {exploration_scale}; accepted: only with ordered=True"
         )
-    own = {
-        "preset": preset, "exploration_scale": exploration_scale, "greedy_share": greedy_share,
-        "deviations": deviations,
-    }  # fmt: skip
-    given = known(expref_shared, {**own, **options})
-    del given["ordered"]  # it chooses the program and is no parameter
-    which = "ordered-expref-shared" if ordered else "expref-shared"
-    return _made(which, shared_block_form(ordered), **given)._replace(name="expref-shared")
+    learner = _made(
+        "ordered-expref-shared" if ordered else "expref-shared", shared_block_form(ordered), preset,
+        exploration_scale=exploration_scale, greedy_share=greedy_share, deviations=deviations,
+        episodes_scale=episodes_scale, threshold_scale=threshold_scale, threshold=threshold,
+        first_epsilon=first_epsilon, ratio=ratio, last_epsilon=last_epsilon, num_phases=num_phases, epsilons=epsilons,
+    )  # fmt: skip
+    return learner._replace(name="expref-shared")
 
 
 def _made(name: str, form: BlockForm, preset: str | None, **given: Any) -> Learner:

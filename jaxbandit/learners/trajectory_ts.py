@@ -44,7 +44,7 @@ import numpy as np
 
 from jaxbandit.checks import whole
 from jaxbandit.feedback import SegmentsFeedback, TrajectoryFeedback, segment_bounds
-from jaxbandit.learner import Learner, Problem, StraightForm
+from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import greedy, plan
 from jaxbandit.learners.parameters import scales
 from jaxbandit.types import Array
@@ -53,7 +53,7 @@ MOST_FEATURES = 4096
 
 
 class TrajectoryState(NamedTuple):
-    """Moments of the regression; with lanes, every leaf has trailing lane axes."""
+    """Moments of the regression."""
 
     gram: Array
     """int32 [d, d]: how often two features were visited together (in one segment)."""
@@ -76,7 +76,7 @@ class TrajectoryState(NamedTuple):
 
 
 class TrajectoryConstants(NamedTuple):
-    """The widths of the posterior and of the bonus; with lanes as the state."""
+    """The widths of the posterior and of the bonus."""
 
     noise: Array
     """float32 []: v."""
@@ -108,9 +108,7 @@ def trajectory_ts(
         update=_update(segments),
         feedback=kind,
         name="trajectory-ts",
-        lanes_last=True,
         constants=constants,
-        straight=_straight(segments),
         **fields,
     )
 
@@ -148,16 +146,16 @@ def init(problem: Problem, constants: Any, key: Array) -> TrajectoryState:
 
 def act(state: TrajectoryState, key: Array, constants: TrajectoryConstants) -> Array:
     """The policy of the last draw, or of a new one when that is due."""
-    draw = drawn_policy
-    for _ in state.due.shape:
-        draw = jax.vmap(draw, in_axes=-1, out_axes=-1)
-    due = state.episodes >= state.due
-    # A real branch, also with lanes: all of them have played equally many episodes.
-    return jax.lax.cond(jnp.any(due), draw, lambda state, *_: state.policy, state, key, constants)
+    # A loop of no turn or one and not a branch, which under vmap would draw whenever it is asked.
+    due = (state.episodes >= state.due, state.policy)
+    drawn = jax.lax.while_loop(
+        lambda due: due[0], lambda _: (jnp.bool_(False), drawn_policy(state, key, constants)), due
+    )
+    return drawn[1]
 
 
 def drawn_policy(state: TrajectoryState, key: Array, constants: TrajectoryConstants) -> Array:
-    """The policy of a draw from the posterior, int32 [H, k+1], in one lane."""
+    """The policy of a draw from the posterior, int32 [H, k+1]."""
     factor, theta = posterior(state)
     spread = jax.random.normal(key, theta.shape, jnp.float32)
     theta = theta + constants.noise * solve_upper(factor, spread)
@@ -225,10 +223,9 @@ def solve_upper(factor: Array, right: Array) -> Array:
 
 
 def features(levels: Array, actions: Array, width: int, num_actions: int) -> Array:
-    """The feature visited at each stage, int32 [H, *lanes]; -1 at level 0."""
-    H = levels.shape[0]
+    """The feature visited at each stage, int32 [H]; -1 at level 0."""
     following = jnp.concatenate([levels[1:], jnp.zeros_like(levels[:1])])
-    stage = jnp.arange(H, dtype=jnp.int32).reshape(H, *[1] * (levels.ndim - 1))
+    stage = jnp.arange(levels.shape[0], dtype=jnp.int32)
     place = ((stage * width + levels - 1) * num_actions + actions) * (width + 1) + following
     return jnp.where(levels > 0, place, -1)
 
@@ -242,87 +239,34 @@ def _update(segments: int | None):
         policy: Array,
         feedback: TrajectoryFeedback | SegmentsFeedback,
         constants: TrajectoryConstants,
-        live: Array | None = None,
     ) -> TrajectoryState:
-        """``live``, a bool [], is false if the episode does not count; None: it does."""
         del constants
         horizon, width, num_actions = state.moves.shape[:3]
-        size, lanes = state.target.shape[0], state.due.shape
-        chex.assert_shape([feedback.levels, feedback.actions], (horizon, *lanes))
+        size = state.target.shape[0]
+        chex.assert_shape([feedback.levels, feedback.actions], (horizon,))
         bounds = segment_bounds(horizon, segments or 1)
         segment = np.repeat(np.arange(len(bounds)), [b - a for a, b in bounds])
-        totals = (
-            feedback.total[None] if isinstance(feedback, TrajectoryFeedback) else feedback.totals
-        ).reshape(len(bounds), -1)
+        shown: Any = feedback
+        totals = shown.total[None] if segments is None else shown.totals
         place = features(feedback.levels, feedback.actions, width, num_actions)
-        if live is not None:
-            place = jnp.where(live, place, -1)
         # Level 0 has no feature: its place is beyond the end, and writes there are dropped.
-        place = jnp.where(place < 0, size, place).reshape(horizon, -1)
-        lane = jnp.arange(place.shape[1], dtype=jnp.int32)
-        together = jnp.asarray(segment[:, None] == segment[None])[:, :, None]
-        partner = jnp.where(together, place[None], size)
-        gram = state.gram.reshape(size, size, -1)
-        gram = gram.at[place[:, None], partner, lane[None, None]].add(1, mode="drop")
-        moves = state.moves.reshape(size, -1).at[place, lane[None]].add(1, mode="drop")
-        target, lost = (x.reshape(size, -1) for x in (state.target, state.lost))
-        before = target.at[place, lane[None]].get(mode="fill", fill_value=0)
-        rest = lost.at[place, lane[None]].get(mode="fill", fill_value=0)
+        place = jnp.where(place < 0, size, place)
+        partner = jnp.where(jnp.asarray(segment[:, None] == segment[None]), place[None], size)
+        before = state.target.at[place].get(mode="fill", fill_value=0)
+        rest = state.lost.at[place].get(mode="fill", fill_value=0)
         term = totals.astype(jnp.float32)[segment] - rest
         after = before + term
         episodes = state.episodes + 1
         drawn = state.episodes >= state.due
-        policy = policy.astype(jnp.int32)
-        if live is not None:
-            episodes = jnp.where(live, episodes, state.episodes)
-            drawn = drawn & live
-            policy = jnp.where(live, policy, state.policy)
+        moves = state.moves.reshape(size).at[place].add(1, mode="drop")
         return state._replace(
-            gram=gram.reshape(state.gram.shape),
-            target=target.at[place, lane[None]].set(after, mode="drop").reshape(size, *lanes),
-            lost=lost.at[place, lane[None]]
-            .set((after - before) - term, mode="drop")
-            .reshape(size, *lanes),
+            gram=state.gram.at[place[:, None], partner].add(1, mode="drop"),
+            target=state.target.at[place].set(after, mode="drop"),
+            lost=state.lost.at[place].set((after - before) - term, mode="drop"),
             moves=moves.reshape(state.moves.shape),
-            policy=policy,
+            policy=policy.astype(jnp.int32),
             episodes=episodes,
             due=jnp.where(drawn, episodes + episodes // 4, state.due),
         )
 
     return update
-
-
-class Entered(NamedTuple):
-    """The state of a call on devices where `act` must not branch: all its episodes play one policy."""
-
-    state: TrajectoryState
-    policy: Array
-    """int32 [H, k+1, *lanes]."""
-
-
-@cache
-def _straight(segments: int | None) -> StraightForm:
-    """Calls end where the next draw is due, so that it is made between them."""
-    after = _update(segments)
-    return StraightForm(
-        enter=lambda state, keys, constants: Entered(state, act(state, keys, constants)),
-        act=lambda inner, keys, constants: inner.policy,
-        update=lambda inner, policy, feedback, constants, live: inner._replace(
-            state=after(inner.state, policy, feedback, constants, live)
-        ),
-        leave=lambda inner, constants: inner.state,
-        due=next_draw,
-    )
-
-
-def next_draw(episodes: int) -> int:
-    """The first number of episodes above ``episodes`` after which a policy is drawn.
-
-    Example:
-        >>> [next_draw(done) for done in (0, 1, 2, 3, 5, 1000)]
-        [1, 2, 3, 5, 7, 1108]
-    """
-    due = 1
-    while due <= episodes:
-        due += 1 + (due + 1) // 4
-    return due

@@ -1,33 +1,30 @@
 """UCB-VI (Azar, Osband and Munos 2017), stage-dependent, under semi-bandit feedback.
 
-After every episode the learner plans in the empirical model, optimistically: for i = H..1 and l =
-1..k,
+After every episode the learner plans in the empirical model, optimistically: for i = H..1 and l = 1..k,
 
-    Q_{l,i}(a) = min(1, r_{l,i}(a) + sum_s p_i(s | l, a) V_{s,i+1} + b_{l,i}(a)),  V_{l,i} = max_a
-    Q_{l,i}(a),
+    Q_{l,i}(a) = min(1, r_{l,i}(a) + sum_s p_i(s | l, a) V_{s,i+1} + b_{l,i}(a)),   V_{l,i} = max_a Q_{l,i}(a),
 
-with r and p the empirical means over the N = N_{l,i}(a) visits, Q = 1 where N = 0, and V = 0 at
-level 0 and after stage H. With T episodes, delta = 1/T and L = ln(5 k A H T / delta), the bonus is
+with r and p the empirical means over the N = N_{l,i}(a) visits, Q = 1 where N = 0, and V = 0 at level 0 and after
+stage H. With T episodes, delta = 1/T and L = ln(5 k A H T / delta), the bonus is
 
     "hoeffding":  b = c sqrt(L / N)                                                       (UCBVI-CH)
     "bernstein":  b = c (sqrt(8 L Var_p(V) / N) + sqrt(8 L r (1 - r) / N) + 14 L / (3 N)  (UCBVI-BF)
                          + sqrt(8 / N  sum_s p_i(s | l, a) min(100^2 H k^2 A L^2 / N'_{i+1}(s), 1)))
 
-where c is ``bonus_scale`` and N'_{i+1}(s) the number of visits to level s of stage i+1. The
-Bernstein bonus is that of the paper's Algorithm 4 with values in [0, 1] instead of [0, H]; rewards
-are unknown here, so their deviation is added, and r (1 - r) bounds the variance of a reward in [0,
-1]. The last sum runs over states of
-unknown value only: stages before H, levels from 1. Deviation from the reference: its Algorithm 2 also takes the min with
-the Q of the episode before, which is ``monotone=True`` here; the default leaves it out. The policy is greedy in the clipped
-Q, and ties go to the first action: among actions that were never tried, or whose Q is clipped at 1, numbering decides.
+where c is ``bonus_scale`` and N'_{i+1}(s) the number of visits to level s of stage i+1. The Bernstein bonus is that of
+the paper's Algorithm 4 with values in [0, 1] instead of [0, H]; rewards are unknown here, so their deviation is added,
+and r (1 - r) bounds the variance of a reward in [0, 1]. The last sum runs over states of unknown value only: stages
+before H, levels from 1. ``stationary`` pools the counts of all stages, as in the paper, where r and p are the same at
+every stage. Deviation from the reference: its Algorithm 2 also takes the min with the Q of the episode before, which is
+``monotone=True`` here; the default leaves it out. The policy is greedy in the clipped Q, and ties go to the first
+action: among actions that were never tried, or whose Q is clipped at 1, numbering decides.
 
-Only counts and what follows from them at single entries are kept. An episode visits one entry (l, a) of each stage, so
-only there r, p and b change: they are computed for the visited entries [H] and put in their places, and planning reads
-them without dividing or taking roots again.
+`ucbvi_doubling` plans only after episodes in which some N has reached a power of two, the rule of UCRL2 (Jaksch,
+Ortner and Auer 2010) with one state's count in place of an epoch's: the policy changes at most H k A log2(2 T) times.
+Between two plans it plays an old policy, whose counts are behind by a factor of two at most.
 
-Arrays are laid out [..., action, level, stage, lanes], level 0 left out (it has value 0): everything indexes leading
-axes only, so the same code runs one seed, runs under ``vmap``, and runs seeds side by side. Stages and lanes are
-neighbours in memory and kernels run over both as one axis: a loop over few lanes alone is not vectorised by XLA on CPU.
+An episode visits one entry (l, a) of each stage; only there counts, r, p and b change. `jaxbandit.kernels` has fast
+forms of these functions for small tables; large tables run them as they are.
 """
 
 from __future__ import annotations
@@ -35,7 +32,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,40 +39,57 @@ import numpy as np
 from jaxbandit.checks import choice, number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.ucbvi_counts import counted, modelled, paid, read, visited, write
-from jaxbandit.learners.ucbvi_pieces import pieces_form
-from jaxbandit.learners.ucbvi_planning import one_below_the_other, planned
-from jaxbandit.learners.ucbvi_straight import straight_form
-from jaxbandit.learners.ucbvi_values import PlanTables, UCBVIConstants, doubt
+from jaxbandit.learners.model import (
+    Model,
+    add_episode,
+    empty,
+    expected_values,
+    greedy,
+    reward_sum,
+    scan_stages,
+    visited_entries,
+)
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import together
 
 PRESETS = {"theory": 1.0, "practical": 2.0**-5, "practical-bernstein": 2.0**-8}
 
 
 class UCBVIState(NamedTuple):
-    """What was seen at each action a, level l = 1..k and stage i, and what was planned from it.
+    """What was seen, what planning reads of it, and what was planned. S is H, or 1 if counts are pooled."""
 
-    Counts are int32, exact up to 2^31 visits.
-    """
-
-    counts: Array
-    """int32 [1 + k, A, k, H, *lanes]: visits N_{l,i}(a), then those that went on to level s = 1..k."""
-    rewards: Array
-    """int32 [2, A, k, H, *lanes]: the sum of rewards is the first + the second / 2^30, below 2^30."""
-    model: Array
-    """float32 [2 + k or 1 + k, A, k, H, *lanes]: what planning reads, see `modelled`."""
+    model: Model
+    reward: Array
+    """float32 [S, k, A]: r + b (Hoeffding) or r (Bernstein); 1 where N = 0."""
+    transition: Array
+    """float32 [S, k, A, k]: p; 0 where N = 0."""
+    q: Array | None
+    """float32 [H, k, A]: Q of the next episode, if it bounds the one after (``monotone``); else None."""
     values: Array
-    """float32 [k, H+1, *lanes]: V_{l,i} of the next episode, optimistic; 0 after stage H."""
-    ceiling: Array | None
-    """float32 [A, k, H, *lanes]: Q_{l,i}(a) of the next episode, if it bounds the one after; else None."""
+    """float32 [H, k]: V of the next episode."""
     policy: Array
-    """int32 [k+1, H, *lanes]: the greedy policy; ties go to the first action, level 0 plays action 0."""
+    """int32 [H, k+1]: the greedy policy; ties go to the first action, level 0 plays action 0."""
+    plans: Array | None
+    """int32 []: how often `ucbvi_doubling` has planned; else None."""
 
     @property
     def visits(self) -> Array:
-        """int32 [H, k, A, *lanes]: N_{l,i}(a), levels 1..k."""
-        return jnp.moveaxis(self.counts[0], (2, 1, 0), (0, 1, 2))
+        """int32 [H, k, A]: N, for `jaxbandit.metrics`; if they are pooled, the same at every stage."""
+        shape = (self.values.shape[0], *self.model.visits.shape[1:])
+        return jnp.broadcast_to(self.model.visits, shape)
+
+    @property
+    def optimistic_values(self) -> Array:
+        """float32 [H, k]: V, for `jaxbandit.metrics`."""
+        return self.values
+
+
+class UCBVIConstants(NamedTuple):
+    """What the bonus is made of."""
+
+    scale: Array
+    """float32 []: c."""
+    log_term: Array
+    """float32 []: L."""
 
 
 def ucbvi(
@@ -84,6 +97,7 @@ def ucbvi(
     monotone: bool = False,
     bonus: str | None = None,
     preset: str | None = None,
+    stationary: bool = False,
 ) -> Learner:
     """UCB-VI with ``bonus_scale`` times the Hoeffding or the Bernstein bonus.
 
@@ -94,6 +108,7 @@ def ucbvi(
         preset: "theory" (c = 1), "practical" (c = 1/32, no guarantee) or "practical-bernstein" (the
             Bernstein bonus with c = 1/256, no guarantee either, and lower regret at most T);
             ``bonus_scale`` overrides it.
+        stationary: pool the counts of all stages, for MDPs whose stages are alike.
 
     Example:
         >>> learner = ucbvi(preset="practical")
@@ -103,24 +118,43 @@ def ucbvi(
     choice("preset", preset, (None, *PRESETS))
     if bonus_scale is None:
         bonus_scale = PRESETS[preset or "theory"]
-    choice("monotone", monotone, (False, True))
     if bonus is None:
         bonus = "bernstein" if preset == "practical-bernstein" else "hoeffding"
     choice("bonus", bonus, ("hoeffding", "bernstein"))
-    check({"bonus_scale": bonus_scale})
-    init, update = _variant(monotone, bonus == "bernstein")
+    return _learner("ucbvi", bonus_scale, bonus == "bernstein", monotone, stationary, False)
+
+
+def ucbvi_doubling(bonus_scale: float = 1.0, stationary: bool = False) -> Learner:
+    """UCB-VI with ``bonus_scale`` times the Hoeffding bonus, planning on doubled counts.
+
+    Args:
+        bonus_scale: >= 0, on the bonus; less explores less.
+        stationary: pool the counts of all stages.
+
+    Example:
+        >>> ucbvi_doubling(bonus_scale=0.1).feedback
+        'semi-bandit'
+    """
+    return _learner("ucbvi-doubling", bonus_scale, False, False, stationary, True)
+
+
+def _learner(
+    name: str, scale: Any, bernstein: bool, monotone: bool, stationary: bool, doubling: bool
+) -> Learner:
+    choice("monotone", monotone, (False, True))
+    choice("stationary", stationary, (False, True))
+    check({"bonus_scale": scale})
+    init, update = _functions(bernstein, monotone, stationary, doubling)
     return Learner(
         init=init,
         act=act,
         update=update,
         feedback="semi-bandit",
-        params={"bonus_scale": np.float32(bonus_scale)},
-        name="ucbvi",
-        lanes_last=True,
+        params={"bonus_scale": np.float32(scale)},
+        name=name,
+        report=report if doubling else None,
         constants=constants,
         check=check,
-        straight=straight_form(UCBVIState, bonus == "bernstein"),
-        staged=None if monotone or bonus == "bernstein" else pieces_form(UCBVIState, update),
     )
 
 
@@ -130,73 +164,137 @@ def check(params: Any) -> None:
 
 
 def constants(problem: Problem, params: Any) -> UCBVIConstants:
-    """c and L = ln(5 k A H T / delta) with delta = 1/T, at every stage."""
-    size = problem.horizon * problem.num_actions * problem.width
-    episodes = jnp.asarray(problem.num_episodes, float)
-    term = np.log(5 * size) + 2 * jnp.log(episodes)  # T^2 may overflow
-    stages = (problem.horizon,)
-    return UCBVIConstants(
-        scale=jnp.full(stages, params["bonus_scale"], jnp.float32),
-        log_term=jnp.full(stages, term, jnp.float32),
-    )
+    """c and L = ln(5 k A H T / delta) with delta = 1/T."""
+    size = problem.horizon * problem.width * problem.num_actions
+    log_term = np.log(5 * size) + 2 * np.log(float(problem.num_episodes))  # T^2 may overflow
+    return UCBVIConstants(np.float32(params["bonus_scale"]), np.float32(log_term))
 
 
 def act(state: UCBVIState, key: Array, constants: UCBVIConstants) -> Array:
-    """The greedy policy, int32 [H, k+1, *lanes]."""
+    """The greedy policy."""
     del key, constants
-    return jnp.moveaxis(state.policy, 0, 1)
+    return state.policy
+
+
+def report(state: UCBVIState) -> dict[str, Array]:
+    """How often it has planned."""
+    return {"plans": state.plans}
 
 
 @cache
-def _variant(monotone: bool, bernstein: bool):
-    """init and update of a variant; the same objects on every call, so that equal learners share compilations."""
+def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool):
+    """init and update of a variant; the same objects on every call, as kernels are found by them."""
 
-    def init(problem: Problem, constants: Any, key: Array) -> UCBVIState:
+    def init(problem: Problem, constants: UCBVIConstants, key: Array) -> UCBVIState:
         """Nothing is known and every Q is 1."""
         del constants, key
         H, k, A = problem.horizon, problem.width, problem.num_actions
-        fields = 2 + k if bernstein else 1 + k
+        model = empty(problem, stationary)
         return UCBVIState(
-            counts=jnp.zeros((1 + k, A, k, H), jnp.int32),
-            rewards=jnp.zeros((2, A, k, H), jnp.int32),
-            # Unvisited entries have mean reward 1 and lead nowhere: clipped at 1, their Q is 1.
-            model=jnp.zeros((fields, A, k, H), jnp.float32).at[0].set(1),
-            values=jnp.ones((k, H + 1), jnp.float32).at[:, H].set(0),
-            ceiling=jnp.ones((A, k, H), jnp.float32) if monotone else None,
-            policy=jnp.zeros((k + 1, H), jnp.int32),
-        )
-
-    @together
-    def renew(
-        state: UCBVIState, feedback: SemiBanditFeedback, constants: UCBVIConstants
-    ) -> UCBVIState:
-        """Line by line: count the episode, refresh the model where it went, plan backwards, be greedy."""
-        width = state.counts.shape[2]
-        seen = jax.tree.map(lambda x: x.reshape(-1), feedback)
-        entry, target, reward = visited(seen, jnp.int32(width))
-        counts = counted(read(state.counts, entry), target)
-        rewards = paid(read(state.rewards, entry), reward)
-        known = modelled(bernstein)(counts, rewards, *(x.reshape(-1) for x in constants))
-        state = state._replace(
-            counts=write(state.counts, entry, counts),
-            rewards=write(state.rewards, entry, rewards),
-            model=write(state.model, entry, known),
-        )
-        unknown = doubt(state.counts[0], constants.log_term[0]) if bernstein else None
-        plan = PlanTables(state.model, unknown, state.ceiling)
-        values, actions, ceiling = planned(plan, constants, state.values)
-        ended = state.policy.reshape(width + 1, -1)[:1]
-        policy = one_below_the_other(ended, actions.reshape(width, -1))
-        return state._replace(
-            values=values, ceiling=ceiling, policy=policy.reshape(state.policy.shape)
+            model=model,
+            reward=jnp.ones(model.visits.shape, jnp.float32),
+            transition=jnp.zeros(model.moves.shape, jnp.float32),
+            q=jnp.ones((H, k, A), jnp.float32) if monotone else None,
+            values=jnp.ones((H, k), jnp.float32),
+            policy=jnp.zeros((H, k + 1), jnp.int32),
+            plans=jnp.int32(0) if doubling else None,
         )
 
     def update(
         state: UCBVIState, policy: Array, feedback: SemiBanditFeedback, constants: UCBVIConstants
     ) -> UCBVIState:
-        """`renew`; what was played is in the feedback."""
+        """Counts the episode, refreshes r, b and p where it went, plans backwards, is greedy."""
         del policy
-        chex.assert_equal_shape(list(feedback))
-        return renew(state, feedback, constants)
+        model = add_episode(state.model, feedback)
+        at = visited_entries(model, feedback)
+        visits = model.visits.at[at].get(mode="fill", fill_value=1)
+        inverse = 1 / visits.astype(jnp.float32)
+        stage, level, action = at
+        mean = reward_sum(model.rewards[:, stage, level, action]) * inverse
+        if not bernstein:
+            mean = mean + constants.scale * jnp.sqrt(constants.log_term) * jnp.sqrt(inverse)
+        share = model.moves[at].astype(jnp.float32) * inverse[:, None]
+        state = state._replace(
+            model=model,
+            reward=state.reward.at[at].set(mean, mode="drop"),
+            transition=state.transition.at[at].set(share, mode="drop"),
+        )
+        if not doubling:
+            return planned(state, constants)
+        due = jnp.any((level < model.visits.shape[1]) & (visits & (visits - 1) == 0))
+        # A loop of no turn or one and not a branch, which under vmap would plan after every episode.
+        return jax.lax.while_loop(
+            lambda due: due[0],
+            lambda due: (jnp.bool_(False), planned(due[1], constants)),
+            (due, state),
+        )[1]
+
+    def planned(state: UCBVIState, constants: UCBVIConstants) -> UCBVIState:
+        """Backward induction, and the greedy policy."""
+        q = optimistic_q(state, constants, bernstein)
+        return state._replace(
+            q=q if monotone else None,
+            values=jnp.max(q, axis=-1),
+            policy=greedy(q),
+            plans=None if state.plans is None else state.plans + 1,
+        )
 
     return init, update
+
+
+def optimistic_q(state: UCBVIState, constants: UCBVIConstants, bernstein: bool) -> Array:
+    """Q [H, k, A] by backward induction in the model of a state."""
+    horizon, width = state.values.shape
+    tables = {"reward": state.reward, "transition": state.transition}
+    if bernstein:
+        visits = state.model.visits
+        tables["inverse"] = jnp.where(visits > 0, state.model.inverse, 0)
+        tables["unknown"] = unknown(visits, horizon, constants.log_term)
+    if state.q is not None:
+        tables["ceiling"] = state.q
+
+    def back(tail, stage):
+        here = dict(zip(tables, stage, strict=True))
+        if bernstein:
+            q = bernstein_q(tail=tail, constants=constants, **here)
+        else:
+            q = here["reward"] + expected_values(here["transition"], tail)
+        q = jnp.minimum(q, here.get("ceiling", 1))
+        return jnp.max(q, axis=-1), q
+
+    tail = jnp.zeros(width, jnp.float32)
+    return scan_stages(back, tail, list(tables.values()), horizon)[1]
+
+
+def bernstein_q(
+    reward: Array,
+    transition: Array,
+    inverse: Array,
+    unknown: Array,
+    tail: Array,
+    constants: UCBVIConstants,
+    ceiling: Array | None = None,
+) -> Array:
+    """r + p V + b of a stage, [k, A]; 1 where N = 0, where ``inverse``, else 1 / N, is 0."""
+    del ceiling
+    mean, log_term = jnp.clip(reward, 0, 1), constants.log_term
+    value, square, doubt = jnp.moveaxis(
+        expected_values(transition, jnp.stack([tail, tail**2, unknown], axis=-1)), -1, 0
+    )
+    variance = jnp.maximum(square - value**2, 0)
+    bonus = (
+        jnp.sqrt(8 * log_term * mean * (1 - mean) * inverse)
+        + 14 / 3 * log_term * inverse
+        + jnp.sqrt(8 * log_term * variance * inverse)
+        + jnp.sqrt(8 * inverse * doubt)
+    )
+    return mean + constants.scale * bonus + value
+
+
+def unknown(visits: Array, horizon: int, log_term: Array) -> Array:
+    """min(100^2 H k^2 A L^2 / N'_{i+1}(s), 1) as [H, k]; 0 at the last stage, after which V is known."""
+    _, width, num_actions = visits.shape
+    arrivals = jnp.broadcast_to(jnp.sum(visits, axis=-1), (horizon, width))[1:]
+    factor = 1e4 * horizon * width**2 * num_actions * log_term**2
+    found = jnp.minimum(factor / jnp.maximum(arrivals, 1).astype(jnp.float32), 1)
+    return jnp.concatenate([found, jnp.zeros((1, width), jnp.float32)])

@@ -28,8 +28,8 @@ from jaxbandit.mdp.model import MDP, single
 
 TOLERANCE = 1e-5
 """How far from 1 the probabilities of a row may sum; float32 sums of many terms are this good."""
-MOST_ENTRIES = 2**28
-"""Of a table of outcomes: about 2 GB in float64."""
+MOST_ENTRIES = 2**26
+"""Of a table of outcomes: half a GB in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +258,7 @@ def from_outcomes(
     width = max(M, len(first)) if drawn else M
     if (horizon + drawn) * (S + 1) * A * width > MOST_ENTRIES:
         raise ValueError(
-            f"P: {horizon} stages, {S} states, {A} actions and {width} outcomes make a table too large for memory; "
+            f"horizon: {horizon} stages, {S} states, {A} actions and {width} outcomes make a table too large for memory; "
             f"accepted: at most {MOST_ENTRIES:,} entries"
         )
     shape = (horizon, S, A, M)

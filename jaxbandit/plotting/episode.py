@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jaxbandit.checks import typed
-from jaxbandit.inspecting.tracing import Episode
+from jaxbandit.inspect.episode import Episode
 from jaxbandit.mdp import MDP, single
 from jaxbandit.mdp.labels import labels_of, short
 from jaxbandit.plotting.figures import (

@@ -7,7 +7,6 @@ their parameters, on one engine, on instances whose tables have one size: severa
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from jaxbandit.sweeps.families import shape_of
 from jaxbandit.sweeps.loop import Settings, make_tile_runner
 from jaxbandit.sweeps.parameters import LearnerGrid
 from jaxbandit.sweeps.tiles import Demand, Group, format_bytes
-from jaxbandit.xla.platforms import memory_of
+from jaxbandit.xla.platforms import memory_of, num_cores
 
 ENGINES = ("auto", "episodes", "blocks")
 IN_FLIGHT = 2
@@ -189,10 +188,7 @@ def choose_devices(devices: int | Iterable[Any] | None) -> tuple[list[Any], int]
     """
     local = jax.local_devices()
     cpu = local[0].platform == "cpu"
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    most = max(cores, len(local)) if cpu else len(local)
+    most = max(num_cores(), len(local)) if cpu else len(local)
     if devices is None:
         return local, most
     several = isinstance(devices, Iterable) and not isinstance(devices, str | bytes)

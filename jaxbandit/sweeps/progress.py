@@ -61,7 +61,8 @@ class Display:
         if done + begun:
             share = f"{(done + begun) / total:.0%}".replace("%", " %")
             tell(show, f"going on from the checkpoint: {share} of the episodes were played already")
-        self._bar = _bar(total, done, show, self._forecast)
+        self._bar = _bar(total, done + begun, show, self._forecast)
+        self._begun = begun
         # Elsewhere every refresh would be a new line.
         self._alive = not self._bar.disable and (_in_notebook() or sys.stderr.isatty())
         self._programs = dict(programs or {})
@@ -118,9 +119,11 @@ class Display:
         """Episodes of a tile that a checkpoint has already."""
         with self._lock:
             self._forecast.skips(tile.group, episodes)
+            known = min(episodes, self._begun)  # the bar began with these
+            self._begun -= known
             if not self._bar.disable:
-                self._bar.initial += episodes  # the rate is that of what is run now
-                self._bar.update(episodes)
+                self._bar.initial += episodes - known  # the rate is that of what is run now
+                self._bar.update(episodes - known)
 
     def advance(self, episodes: int, tile: Any) -> None:
         """Episodes of a tile that were played."""

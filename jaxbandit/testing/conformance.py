@@ -1,29 +1,50 @@
-"""Conformance: what every learner must do, checked in one call, for the project's learners and for
-yours.
+"""Conformance: what every learner must do, checked in one call.
 
-A learner that passes `check_learner` can be swept: its lanes do not disturb each other, chunks and
-checkpoints do not change its numbers, new parameter values do not compile anew, and it sees nothing
-but the feedback it declares.
+A learner that passes `check_learner` can be swept: its lanes do not disturb each other, chunks and checkpoints do not
+change its numbers, and new parameter values do not compile anew. That it sees nothing but its feedback needs no check:
+``update`` is given a tuple with the declared fields and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from typing import Any
 
+import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.errors import LearnerError
+from jaxbandit.feedback import observe
 from jaxbandit.instances import make_instance
-from jaxbandit.learner import Learner
+from jaxbandit.learner import (
+    REQUIRES,
+    Learner,
+    Problem,
+    check_contract,
+    check_report,
+    make_constants,
+)
 from jaxbandit.mdp import MDP
-from jaxbandit.testing.functions import check_declarations, check_functions
-from jaxbandit.testing.lanes import run_lanes
-from jaxbandit.testing.on_engines import check_engine
+from jaxbandit.planning import optimal
+from jaxbandit.status import spinner
+from jaxbandit.testing.lanes import make_lane_runner, play_episode, run_lanes
 from jaxbandit.testing.summary import Notes, Summary
-from jaxbandit.waiting import waiting
+from jaxbandit.types import Array
+from jaxbandit.xla.compat import x64
+from jaxbandit.xla.programs import PROGRAMS
 
-__all__ = ["check_learner", "run_lanes"]
+EPISODES = 8
+"""Episodes that are played on the host, step by step."""
+LONG = 2000
+"""Episodes of a longer run in which every policy is checked."""
+COPIES = 32
+"""As many as a tile has places on a CPU, on either engine."""
+COIN = np.uint32(2**31)
+"""The random bits of feedback that draws."""
 
 
 def check_learner(
@@ -42,10 +63,9 @@ def check_learner(
 
     Checked of the functions: what is declared is known; policies are valid, in a long run, too; the
     state keeps its structure, shapes and dtypes; jit = eager; nothing is traced twice; the report's
-    names are free; two episodes that show the same and hide different things lead to the same
-    state. Checked on every engine, bit for bit: all seeds and parameter values in one call = one
-    lane at a time in chunks = in any place of a tile; MDPs that the feedback cannot tell apart lead to the same states. And:
-    new keys, parameter values and instances cause no new trace, and regret is never negative.
+    names are free. Checked on every engine, bit for bit: all seeds and parameter values in one call = one
+    lane at a time in chunks = in any place of a tile. And: new keys, parameter values and instances
+    compile nothing, and regret is never negative.
 
     Args:
         learner: with parameters such that something happens in ``num_episodes`` episodes.
@@ -63,7 +83,7 @@ def check_learner(
         learner 'uniform' keeps the contract
         property                    what was compared ...result
         --------------------------  ...
-        declarations                feedback bandit, needs, functions, parameters ...known
+        declarations                feedback bandit, requires, functions, parameters ...known
         ...
         chunked = whole (episodes)  chunks of 16, and one run ...bit for bit
         all places (episodes)       32 copies of a run side by side ...bit for bit
@@ -80,14 +100,12 @@ def check_learner(
     other = _scaled(learner) if other is None else other
     notes = Notes(str(learner.name), verbose)
     available = ("episodes",) if learner.blocks is None else ("episodes", "blocks")
-    with waiting(f"checking learner {notes.learner!r}") if notes.verbose else nullcontext():
-        check_declarations(notes, learner, other)
-        check_functions(notes, learner, mdp, num_episodes, seed)
+    with spinner(f"checking learner {notes.learner!r}") if notes.verbose else nullcontext():
+        _check_declarations(notes, learner, other)
+        _check_functions(notes, learner, mdp, num_episodes, seed)
         for engine in available if engines is None else engines:
-            check_engine(
-                notes, engine, learner, other, mdp,
-                num_episodes=num_episodes, num_seeds=num_seeds, seed=seed,
-            )  # fmt: skip
+            how = {"num_episodes": num_episodes, "num_seeds": num_seeds, "seed": seed}
+            _check_engine(notes, engine, learner, other, mdp, **how)
     return notes.summary()
 
 
@@ -106,3 +124,308 @@ def _scaled(learner: Learner) -> Learner:
                 continue
             params = changed
     return learner._replace(params=params)
+
+
+def _check_declarations(notes: Notes, learner: Learner, other: Learner) -> None:
+    try:
+        check_contract(learner)
+    except (ValueError, TypeError) as error:
+        raise AssertionError(str(error)) from error  # the message names the learner already
+    fields = f"feedback {learner.feedback}, requires, functions, parameters"
+    notes.holds("declarations", fields, "known")
+    if learner.check is not None:
+        for one in (learner, other):
+            try:
+                learner.check(one.params)
+            except ValueError as error:
+                notes.require(False, f"check: refuses the learner's own parameters: {error}")
+        notes.holds("check", "its own parameters, and other values", "accepted")
+
+
+def begin(notes: Notes, learner: Learner, mdp: MDP, num_episodes: int) -> tuple[Any, Any, Callable]:
+    """The first state, the constants, and ``init`` as an engine calls it."""
+
+    def start(given: tuple[str, ...]) -> tuple[Any, Any, Callable]:
+        problem = Problem(
+            horizon=mdp.horizon,
+            width=mdp.width,
+            num_actions=mdp.num_actions,
+            num_episodes=num_episodes,
+            rank=None if "rank" not in given or mdp.rank is None else np.asarray(mdp.rank),
+            optimal_policy=np.asarray(optimal(mdp)[1]) if "optimal_policy" in given else None,
+        )
+        constants = make_constants(learner, problem, learner.params)
+        again = make_constants(learner, problem, learner.params)
+        changed = differing(constants, again)
+        notes.require(changed is None, f"constants: two calls differ, in {changed}")
+        known = jax.tree.map(jnp.asarray, (problem.rank, problem.optimal_policy, constants))
+        traced = Problem(
+            *(problem.horizon, problem.width, problem.num_actions),
+            num_episodes=jnp.asarray(num_episodes, jnp.result_type(float)),
+            rank=known[0],
+            optimal_policy=known[1],
+        )
+
+        def init(function: Callable) -> Any:
+            return function(traced, known[2], jax.random.key(0))
+
+        return init(jax.jit(learner.init)), known[2], init
+
+    try:
+        return start(tuple(learner.requires))
+    except Exception as error:
+        hidden = tuple(field for field in REQUIRES if field not in learner.requires)
+        if not hidden:
+            raise
+        try:
+            start(REQUIRES)
+        except Exception:
+            raise error from None
+        notes.require(
+            False,
+            f"requires: {list(learner.requires)}, but init or constants fail without {' and '.join(hidden)} "
+            f"({type(error).__name__}: {str(error).splitlines()[0]}); accepted: requires={REQUIRES}, or fewer",
+        )
+        raise
+
+
+def _check_functions(
+    notes: Notes, learner: Learner, mdp: MDP, num_episodes: int, seed: int
+) -> None:
+    """init, act and update through a few episodes on the host."""
+    state, constants, init = begin(notes, learner, mdp, num_episodes)
+    given = ", ".join(["sizes", f"T = {num_episodes}", *learner.requires])
+    notes.holds("requires", f"init and constants, given {given}", "enough")
+    if learner.constants is not None:
+        notes.holds("constants", "evaluated twice on the host", "the same")
+    _require_close(notes, "init", state, init(learner.init))
+    state = strong(state)
+    act, update = traced_once(learner.act, "act"), traced_once(learner.update, "update")
+    key, random = jax.random.key(seed), np.random.default_rng(seed)
+    for t in range(EPISODES):
+        episode_key = jax.random.fold_in(key, t)
+        policy = act(state, episode_key, constants)
+        _check_policy(notes, mdp, policy)
+        shown = observe(learner.feedback, play_episode(mdp, np.asarray(policy), random), COIN)
+        try:
+            following = update(state, policy, shown, constants)
+        except AttributeError as error:
+            asks = f"no leak: update asks {learner.feedback} feedback for more than it shows"
+            raise AssertionError(f"learner {learner.name!r}: {asks}: {error}") from error
+        form = reshaped(state, following)
+        notes.require(form is None, f"stable state: {form} in update")
+        if t < 2:
+            _require_close(notes, "act", policy, learner.act(state, episode_key, constants))
+            eager = learner.update(state, policy, shown, constants)
+            _require_close(notes, "update", following, eager)
+        state = strong(following)
+    notes.holds("stable state", f"structure, shapes and dtypes over {EPISODES} episodes")
+    notes.holds("jit = eager", "init, act and update in 2 episodes, to 1e-5")
+    notes.holds("one trace", f"act and update over {EPISODES} episodes", "one each")
+    if learner.report is not None:
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype), state)
+        try:
+            found = check_report(learner, shapes)
+        except ValueError as error:
+            raise AssertionError(str(error)) from error
+        with x64():
+            _require_close(notes, "report", jax.jit(learner.report)(state), learner.report(state))
+        notes.holds("report", ", ".join(found) or "nothing", "names and shapes are free")
+
+
+def _check_policy(notes: Notes, mdp: MDP, policy: Array) -> None:
+    """Shape, and range or sums, of one policy."""
+    states, A = (mdp.horizon, mdp.width + 1), mdp.num_actions
+    table = np.asarray(policy)
+    randomised = np.issubdtype(table.dtype, np.floating)
+    shape = (*states, A) if randomised else states
+    notes.require(
+        table.shape == shape and table.dtype.kind in "fiu",
+        f"policy: {table.dtype} {table.shape}; accepted: {shape}",
+    )
+    if not randomised:
+        low, high = table.min(), table.max()
+        notes.require(low >= 0 and high < A, f"policy: actions {low}..{high}; accepted: 0..{A - 1}")
+        return
+    sums = table.sum(-1)
+    good = (table >= 0).all() and (np.abs(sums - 1) < 1e-5).all()
+    seen = f"probabilities from {table.min():.6g}, sums {sums.min():.6g}..{sums.max():.6g}"
+    notes.require(good, f"policy: {seen}; accepted: probabilities >= 0 that sum to 1")
+
+
+def traced_once(function: Callable, name: str) -> Callable:
+    """``function`` compiled; a second trace is an AssertionError.
+
+    Example:
+        >>> twice = traced_once(lambda x: 2 * x, "twice")
+        >>> int(twice(jnp.int32(1))), int(twice(jnp.int32(2)))
+        (2, 4)
+    """
+
+    def once(*arguments):
+        return function(*arguments)
+
+    # chex knows a function by its name and source, which all learners share here.
+    once.__name__ = f"{name}{next(_NUMBERS)}"
+    return jax.jit(chex.assert_max_traces(once, n=1))
+
+
+_NUMBERS = itertools.count()
+
+
+def strong(tree: Any) -> Any:
+    """The tree as engines hold it between chunks: no weak types."""
+    return jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), tree)
+
+
+def _check_engine(
+    notes: Notes,
+    engine: str,
+    learner: Learner,
+    other: Learner,
+    mdp: MDP,
+    *,
+    num_episodes: int,
+    num_seeds: int,
+    seed: int,
+) -> None:
+    """All lanes in one call against one lane at a time, compilations, and regret."""
+    keys = jax.random.split(jax.random.key(seed), (2, num_seeds))
+    lane = (keys[:1, :1], num_episodes)
+    functions = make_lane_runner(engine, [learner], [mdp], *lane).functions
+    theirs = make_lane_runner(engine, [other], [mdp], *lane).functions
+    changed = [
+        name
+        for name, each in functions.items()
+        if not each.callbacks and each.digest != theirs[name].digest
+    ]
+    notes.require(
+        not changed,
+        f"one trace: {' and '.join(changed)} of the learner with other parameter values are other programs; accepted: "
+        "functions that read parameters from their constants",
+    )
+    notes.holds(f"one program ({engine})", "the functions, with other parameter values", "the same")
+
+    def run(learners: Sequence[Learner], keys: Array, mdps: list[MDP], T: int, **how: Any) -> Any:
+        points = np.arange(1, num_episodes + 1) if num_episodes == T else None
+        return run_lanes(engine, learners, mdps, keys, T, points, functions=functions, **how)
+
+    pair = [learner, learner._replace(params=other.params)]
+    whole = run(pair, keys, [mdp, mdp], num_episodes)
+    steps = np.diff(whole[0]["regret"], prepend=0)
+    notes.require((steps >= 0).all(), f"regret: {steps.min()} in an episode on engine {engine!r}")
+    finite = all(np.isfinite(whole[0][name]).all() for name in ("regret", "final_gap"))
+    notes.require(finite, f"regret: not finite on engine {engine!r}")
+    notes.holds(f"regret ({engine})", f"{num_episodes} episodes of {2 * num_seeds} lanes", ">= 0")
+
+    compiled = PROGRAMS.count
+    fresh = jax.random.split(jax.random.key(seed + 1), (1, num_seeds))
+    run(pair[1:], fresh, [_reweighted(mdp)], num_episodes)
+    compiled = PROGRAMS.count - compiled
+    more = f"new keys, parameters and MDPs compile {compiled} more programs on {engine!r}"
+    notes.require(compiled == 0, f"one trace: {more}")
+    notes.holds(f"one trace ({engine})", "new keys, parameter values and MDPs", "no new one")
+    long = max(LONG, num_episodes)
+    try:  # learners go wrong late
+        run(pair[:1], fresh, [mdp], long)
+    except LearnerError as error:
+        raise AssertionError(str(error)) from error
+    title = "policies" if engine == "episodes" else f"policies ({engine})"
+    notes.holds(title, f"actions or probabilities of {long} episodes", "valid")
+
+    chunk = 2 if engine == "blocks" else max(num_episodes // 3, 1)
+    for g, s in np.ndindex(2, num_seeds):
+        one = (pair[g : g + 1], keys[g : g + 1, s : s + 1], [mdp], num_episodes)
+        where = _differing_lane((whole, g, s), (run(*one, chunk_size=chunk), 0, 0))
+        if where is None:
+            continue
+        alone = _differing_lane((whole, g, s), (run(*one), 0, 0))
+        what = "lanes = loop" if alone is not None else f"chunked = whole (chunks of {chunk})"
+        message = f"{what}: parameters {g}, seed {s} differ in {where} on engine {engine!r}"
+        notes.require(False, message)
+    seeds = f"{num_seeds} seeds x 2 parameter values"
+    notes.holds(f"lanes = loop ({engine})", f"{seeds} at once, and one by one", "bit for bit")
+    notes.holds(f"chunked = whole ({engine})", f"chunks of {chunk}, and one run", "bit for bit")
+
+    copies = jnp.broadcast_to(keys[0, 0], (1, COPIES))
+    same = run(pair[:1], copies, [mdp], num_episodes)
+    for place in range(COPIES):
+        where = _differing_lane((whole, 0, 0), (same, 0, place))
+        message = f"one run in all places of a tile: place {place} differs in {where}"
+        notes.require(where is None, f"{message} on engine {engine!r}")
+    notes.holds(f"all places ({engine})", f"{COPIES} copies of a run side by side", "bit for bit")
+
+
+def _reweighted(mdp: MDP) -> MDP:
+    """An MDP with the same outcomes of other probabilities."""
+    prob = np.sqrt(np.asarray(mdp.prob, np.float64))
+    return mdp._replace(
+        prob=(prob / prob.sum(-1, keepdims=True)).astype(np.asarray(mdp.prob).dtype)
+    )
+
+
+def _differing_lane(one: tuple[Any, int, int], two: tuple[Any, int, int]) -> str | None:
+    """Where two lanes, each (run, g, s), differ in results or states; None if nowhere."""
+    lanes = [jax.tree.map(lambda x, g=g, s=s: x[g, s], run) for run, g, s in (one, two)]
+    return differing(lanes[0][0], lanes[1][0]) or differing(lanes[0][1], lanes[1][1])
+
+
+def _require_close(notes: Notes, name: str, jitted: Any, eager: Any) -> None:
+    """Compiled and eager code may round differently, so reals are compared to 1e-5 and everything
+    else exactly."""
+    leaf = apart(jitted, eager)
+    notes.require(leaf is None, f"jit = eager: {leaf} of {name}")
+
+
+def differing(one: Any, two: Any, tolerance: float | None = None) -> str | None:
+    """The path of the first leaf in which two trees differ in any bit (nan = nan); None if there is
+    none. With a ``tolerance``, reals may differ by that much, absolutely and relatively.
+
+    Example:
+        >>> differing({"a": np.zeros(2), "b": np.ones(1)}, {"a": np.zeros(2), "b": np.zeros(1)})
+        "['b']"
+    """
+    for name, a, b in _leaf_pairs(one, two):
+        real = np.issubdtype(a.dtype, np.floating) or a.dtype.name == "bfloat16"
+        if real and tolerance is not None:
+            same = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+        else:
+            same = np.array_equal(a, b, equal_nan=real)
+        if not same:
+            return name
+    return None
+
+
+def apart(one: Any, two: Any) -> str | None:
+    """`differing` by more than 1e-5.
+
+    Example:
+        >>> apart(np.float32(1), np.float32(1 + 1e-6)) is None
+        True
+    """
+    return differing(one, two, 1e-5)
+
+
+def reshaped(before: Any, after: Any) -> str | None:
+    """How the form of a state changed: structure, shapes or dtypes; None if it did not.
+
+    Example:
+        >>> reshaped((np.zeros(2, np.float32),), (np.zeros(2, np.int32),))
+        '[0]: float32[2] becomes int32[2]'
+    """
+    structures: list[Any] = [jax.tree.structure(tree) for tree in (before, after)]
+    if structures[0] != structures[1]:
+        return "the structure of the state changes"
+    for name, a, b in _leaf_pairs(before, after):
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
+            return f"{name}: {a.dtype}{list(a.shape)} becomes {b.dtype}{list(b.shape)}"
+    return None
+
+
+def _leaf_pairs(one: Any, two: Any) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Name and values of the leaves of two trees of one structure."""
+    leaves, others = jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(two)
+    return [
+        (jax.tree_util.keystr(path) or "the value", np.asarray(a), np.asarray(b))
+        for (path, a), b in zip(leaves, others, strict=True)
+    ]

@@ -1,8 +1,8 @@
-"""Runs of a few lanes, from the first episode to the last, with the learners' final states."""
+"""Runs of a few lanes, from the first episode to the last, with the learners' final states; and single episodes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -11,9 +11,12 @@ import numpy as np
 
 from jaxbandit.engines import make_runner
 from jaxbandit.engines.runner import Runner
+from jaxbandit.feedback import Trajectory
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
+from jaxbandit.planning import sample_episode
 from jaxbandit.types import Array
+from jaxbandit.xla.lowering import Lowered
 
 
 def run_lanes(
@@ -25,6 +28,7 @@ def run_lanes(
     points: Array | None = None,
     chunk_size: int | None = None,
     platform: str | None = None,
+    functions: Mapping[str, Lowered] | None = None,
 ) -> tuple[dict[str, np.ndarray], Any]:
     """Runs learners of one program, each on its own MDP, with the typed keys [groups, seeds].
 
@@ -39,20 +43,49 @@ def run_lanes(
         >>> results["regret"].tolist()
         [[[0.0], [0.0], [0.0], [0.0]]]
     """
-    params = {
-        name: np.stack([np.asarray(one.params[name]) for one in learners])
-        for name in learners[0].params
-    }
-    stacked = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(leaf) for leaf in x]), *mdps)
-    points = np.asarray([num_episodes] if points is None else points, np.int64)
-    made = learners[0]._replace(params=params)
-    runner = make_runner(
-        engine, made, stacked, keys, num_episodes, points, chunk_size=chunk_size, platform=platform
-    )
+    how = {"chunk_size": chunk_size, "platform": platform, "functions": functions}
+    runner = make_lane_runner(engine, learners, mdps, keys, num_episodes, points, **how)
     carry = runner.start()
     while runner.episodes_done(carry) < num_episodes:
         carry = runner.step(carry)
     return runner.result(carry), last_states(runner, carry)
+
+
+def make_lane_runner(
+    engine: str,
+    learners: Sequence[Learner],
+    mdps: Sequence[MDP],
+    keys: Array,
+    num_episodes: int,
+    points: Array | None = None,
+    **how: Any,
+) -> Runner:
+    """The runner of `run_lanes`."""
+    params = {
+        name: np.stack([np.asarray(one.params[name]) for one in learners])
+        for name in learners[0].params
+    }
+    stacked = jax.tree.map(lambda *x: np.stack([np.asarray(leaf) for leaf in x]), *mdps)
+    points = np.asarray([num_episodes] if points is None else points, np.int64)
+    made = learners[0]._replace(params=params)
+    return make_runner(engine, made, stacked, keys, num_episodes, points, **how)
+
+
+def play_episode(mdp: MDP, policy: np.ndarray, random: np.random.Generator) -> Trajectory:
+    """One episode of a policy, int [H, k+1] or float [H, k+1, A], simulated on the host.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("hard-general", theta=[1, 0], num_actions=2, gap=0.25)
+        >>> play_episode(mdp, np.zeros((2, 3), int), np.random.default_rng(0)).actions.tolist()
+        [0, 0]
+    """
+    levels, actions, _, rewards, next_levels = sample_episode(
+        mdp, policy, random.random((mdp.horizon, 2))
+    )
+    whole = (jnp.asarray(x, jnp.int32) for x in (levels, actions, next_levels))
+    visited, done, following = whole
+    return Trajectory(visited, done, jnp.asarray(rewards, jnp.result_type(float)), following)
 
 
 def last_states(runner: Runner, carry: Any) -> Any:
@@ -66,17 +99,15 @@ def last_states(runner: Runner, carry: Any) -> Any:
         >>> learner = learner._replace(params={"bonus_scale": np.ones(1, np.float32)})
         >>> keys = jax.random.split(jax.random.key(0), (1, 4))
         >>> runner = make_runner("episodes", learner, stacked, keys, 8, np.asarray([8]))
-        >>> last_states(runner, runner.start()).policy.shape      # H, k+1, groups, seeds
-        (2, 2, 1, 4)
+        >>> last_states(runner, runner.start()).policy.shape      # groups, seeds, H, k+1
+        (1, 4, 2, 2)
     """
-    axis = -1 if runner.engine == "episodes" and runner.rules.lanes_last else 0
     place = np.argsort(np.concatenate(runner.lanes_of_tiles()))
     used = [tile.used for tile in runner.tiles]
 
     def joined(*leaves: Any) -> np.ndarray:
-        first = [np.moveaxis(np.asarray(x), axis, 0)[:n] for x, n in zip(leaves, used, strict=True)]
+        first = [np.asarray(x)[:n] for x, n in zip(leaves, used, strict=True)]
         lanes = np.concatenate(first)[place]
-        lanes = lanes.reshape(runner.groups, runner.seeds, *lanes.shape[1:])
-        return lanes if axis == 0 else np.moveaxis(lanes, (0, 1), (-2, -1))
+        return lanes.reshape(runner.groups, runner.seeds, *lanes.shape[1:])
 
     return jax.tree.map(joined, *(each["state"] for each in carry["tiles"]))

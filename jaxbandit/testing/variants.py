@@ -11,17 +11,15 @@ from typing import Any, ClassVar
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import observe
 from jaxbandit.instances import make_instance
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
-from jaxbandit.testing.functions import EPISODES, begin, traced_once
-from jaxbandit.testing.lookalikes import WORD, play_episode
+from jaxbandit.testing.conformance import COIN, EPISODES, apart, begin, strong, traced_once
+from jaxbandit.testing.lanes import play_episode
 from jaxbandit.testing.summary import Notes
-from jaxbandit.testing.trees import apart
 
 
 class LearnerTests(chex.TestCase):
@@ -53,7 +51,7 @@ class LearnerTests(chex.TestCase):
     def test_act_and_update_agree(self) -> None:
         """The policies and states of a run are those of the functions called as they are, to 1e-5."""
         learner = self._learner()
-        plain = learner.rules
+        plain = learner
         same = self._run(plain.act, plain.update)
         found = self._run(self.variant(plain.act), self.variant(plain.update))
         for t, (one, other) in enumerate(zip(same, found, strict=True)):
@@ -63,7 +61,7 @@ class LearnerTests(chex.TestCase):
 
     def test_one_trace_serves_the_run(self) -> None:
         """act and update are traced once, whatever the episode (`chex.assert_max_traces`)."""
-        plain = self._learner().rules
+        plain = self._learner()
         self._run(traced_once(plain.act, "act"), traced_once(plain.update, "update"))
 
     def _learner(self) -> Learner:
@@ -82,9 +80,9 @@ class LearnerTests(chex.TestCase):
         key, random = jax.random.key(0), np.random.default_rng(0)
         found = []
         for t in range(EPISODES):
-            state = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), state)  # no weak types
+            state = strong(state)
             policy = act(state, jax.random.fold_in(key, t), constants)
-            shown = observe(learner.feedback, play_episode(mdp, np.asarray(policy), random), WORD)
+            shown = observe(learner.feedback, play_episode(mdp, np.asarray(policy), random), COIN)
             state = update(state, policy, shown, constants)
             found.append((policy, state))
         return found

@@ -36,6 +36,8 @@ class Platform:
     """The width of a tile of the episode engine, at most."""
     tile_bytes: int | None
     """What such a tile may take: it is halved until it does not take more. None: no width is too large."""
+    cache_bytes: int | None
+    """What the learner's tables of a tile may take where it has no kernel: beyond it lanes side by side are slower."""
     block_lanes: int
     """The width of a tile of the block engine."""
     workers: int
@@ -57,6 +59,7 @@ CPU = Platform(
     straight=False,
     lanes=16,
     tile_bytes=None,
+    cache_bytes=2**19,
     block_lanes=32,
     workers=160,
     steps=16,
@@ -71,6 +74,7 @@ GPU = Platform(
     straight=True,
     lanes=1024,
     tile_bytes=2**31,
+    cache_bytes=None,
     block_lanes=1024,
     workers=2**16,
     steps=64,
@@ -90,6 +94,13 @@ TPU = (
 
 _FORCED: ContextVar[Platform | None] = ContextVar("platform", default=None)
 _ACTIVE: ContextVar[Platform | None] = ContextVar("active", default=None)
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def platform_of(device: Any, forced: str | None = None) -> Platform:

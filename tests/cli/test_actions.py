@@ -65,10 +65,25 @@ def test_a_users_file_end_to_end(mine, tmp_path, monkeypatch, capfd):
     assert "holds 3" in capfd.readouterr().err
 
     # Another configuration is not mixed in.
-    assert main(["run", "mine.py", "--out", "out", "--resume", "--seeds", "3", "--seed", "5"]) == 2
+    assert (
+        main(["run", "mine.py", "--out", "out", "--resume", "--seeds", "3", "--root-seed", "5"])
+        == 2
+    )
     assert "another configuration" in capfd.readouterr().err
     assert (
-        main(["run", "mine.py", "--out", "out", "--overwrite", "--seed", "5", "--formats", "png"])
+        main(
+            [
+                "run",
+                "mine.py",
+                "--out",
+                "out",
+                "--overwrite",
+                "--root-seed",
+                "5",
+                "--formats",
+                "png",
+            ]
+        )
         == 0
     )
     assert not jb.load(out / "regret.nc")["regret"].equals(first["regret"])
@@ -111,7 +126,7 @@ def test_interruption_says_how_to_continue(mine, tmp_path, monkeypatch, capfd):
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("jaxbandit.experiment.driver._sweep", stop)
+    monkeypatch.setattr("jaxbandit.cli.driver._sweep", stop)
     assert main(["run", mine, "--out", "o ut"]) == 130
     assert f"jaxbandit run {mine} --out 'o ut' --resume" in capfd.readouterr().err
     Path("o ut/checkpoints/regret").mkdir(parents=True)
@@ -135,7 +150,7 @@ def test_mistakes_in_a_users_file_name_the_line(tmp_path, capfd):
 
 
 def test_resume_of_nothing_is_said(tmp_path, capfd):
-    from jaxbandit.experiment.plans import check_resumable
+    from jaxbandit.cli.driver import check_resumable
 
     check_resumable(tmp_path / "new", ["a"])
     assert "holds nothing to resume, so the run starts anew" in capfd.readouterr().err
@@ -151,7 +166,7 @@ def test_bench_is_handed_over(monkeypatch):
 def test_doctor_prints_writes_and_ends_with_what_it_found(tmp_path, capsys, monkeypatch):
     import json
 
-    from jaxbandit.doctor import report
+    from jaxbandit.inspect import doctor
 
     file = tmp_path / "report.json"
     assert main(["doctor", "--quick", "--json", str(file)]) == 0
@@ -159,6 +174,6 @@ def test_doctor_prints_writes_and_ends_with_what_it_found(tmp_path, capsys, monk
     assert json.loads(file.read_text())["ok"]
     assert main(["doctor", "--quick", "--json", str(file)]) == 2
     assert "exists; accepted: a new file, or --overwrite" in capsys.readouterr().err
-    monkeypatch.setattr(report.machine, "wheel_problems", lambda found: ["jaxlib is older"])
+    monkeypatch.setattr(doctor, "wheel_problems", lambda found: ["jaxlib is older"])
     assert main(["doctor", "--quick", "--json", "-"]) == 1
     assert json.loads(capsys.readouterr().out)["problems"] == ["jaxlib is older"]

@@ -3,7 +3,7 @@
 import pytest
 from made_up_ladder import make_up_ladder_all
 
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 
 
 @pytest.fixture(scope="module")

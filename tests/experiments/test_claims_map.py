@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import xarray as xr
 from jaxbandit.experiments import claims_map
+from jaxbandit.experiments.claims_map import BONUS_SCALES, EXPLORATIONS, THRESHOLDS, maps
 from scipy import stats
-from synthetic_sweep import clipped_texts
+from synthetic_sweep import clipped_texts, texts
 
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 from jaxbandit.sweeps.families import expand_instances
 from jaxbandit.sweeps.parameters import expand_learners
 
@@ -97,3 +98,12 @@ def test_figure_and_table(made):
     text = claims_map.tables(made, Options())["claims_map.md"]
     assert "All three claims hold on all 4 panels at 48 of 168 combinations" in text
     assert "with the paper's exploration (c = 1/2) at 0 of 42" in text
+
+
+def test_cells_with_all_panels_have_a_dot():
+    shares = np.full((len(BONUS_SCALES), len(THRESHOLDS), len(EXPLORATIONS)), 0.5)
+    shares[1, 2, 0] = 1
+    drawn = maps({"a claim": shares}, "title")
+    dots = [len(ax.lines) for ax in drawn.axes]
+    assert dots == [1] + [0] * (len(EXPLORATIONS) - 1)
+    assert "title" in texts(drawn.figure)

@@ -4,7 +4,7 @@ import pytest
 from jaxbandit.experiments import ladder
 from jaxbandit.experiments.ladder_contestants import CONTESTANTS, RUNGS, TINY, make
 
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 from jaxbandit.feedback import check_kind
 
 

@@ -2,8 +2,7 @@
 
 from synthetic_sweep import clipped_texts, texts
 
-from jaxbandit.experiment import load_experiment
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options, load_experiment
 
 
 def test_figures_show_every_learner_on_its_rung(made):

@@ -7,7 +7,7 @@ from jaxbandit.experiments.ladder_own import fitting, reached
 
 import jaxbandit as jb
 from jaxbandit.cli import main
-from jaxbandit.experiment.catalogue import load_instance
+from jaxbandit.experiment import load_instance
 
 TEN_LINES = """
 import numpy as np

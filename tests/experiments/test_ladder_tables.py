@@ -1,7 +1,6 @@
 """Tables of the ladder, from made-up results."""
 
-from jaxbandit.experiment import load_experiment
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options, load_experiment
 
 
 def test_tables_say_who_is_below_uniform_play_and_what_was_tried(made):

@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 from jaxbandit.experiments import exploration, lower_bounds, price_of_horizon, scaling
+from jaxbandit.experiments.lower_bounds import draw_ratios
+from made_up_results import make_up
+
+from jaxbandit.experiment import Options
 
 
 def test_proven_constants_are_those_of_the_proofs():
@@ -50,3 +54,16 @@ def test_worst_ratios_keep_their_bounds():
     patient = exploration.explore(price_of_horizon.patient_prophet(6, 1, 3))
     assert patient.worst_ratio("uniform") == pytest.approx(3.0**5)
     assert patient.worst_ratio("ordered") < np.e
+
+
+def test_ratios_of_both_families_are_drawn():
+    plans = lower_bounds.sweeps(Options(seeds=2))
+    levels = {name: 1.0 for plan in plans.values() for name in plan["learners"]}
+    levels |= {name.split(",")[0].split(" (")[0]: 1.0 for name in levels}
+    datasets = {label: make_up(plan, levels) for label, plan in plans.items()}
+    for label, ds in datasets.items():
+        datasets[label] = ds.assign(final_gap=ds["regret"].isel(episode=-1) * 0)
+    drawn = draw_ratios(datasets)
+    drawn.figure.draw_without_rendering()
+    for kind, ds in datasets.items():
+        assert drawn.data[kind] == lower_bounds.ratios(ds, kind == "ordered")

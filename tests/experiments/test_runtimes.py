@@ -4,7 +4,7 @@ import pytest
 from jaxbandit.experiments import runtimes
 from made_up_results import make_up_all
 
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 
 
 def test_times_are_scaled_to_the_papers_episodes_and_seeds():

@@ -1,5 +1,6 @@
 """Long runs are exact, and the worst case over gaps has the slope that it was given."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from jaxbandit.experiments import noiseless, scaling
@@ -126,3 +127,26 @@ def test_regret_of_a_long_run_is_that_of_the_noiseless_computation(long_run):
     flat = result["regret"][0][:, tail]
     assert tail.any()
     assert (flat == flat[:, :1]).all()  # not a single episode of regret after the last elimination
+
+
+T = np.array([1e6, 1e9])
+
+
+def test_lower_bounds_are_those_of_general_instances_of_width_two():
+    general, ordered = scaling.Shape(False, 3, 2, 2), scaling.Shape(True, 3, 2, 2)
+    found = scaling.bounds_of(general, "ExpRef", T)
+    np.testing.assert_array_equal(found["upper"], theory.upper_bound_general(3, 2, 2, T))
+    np.testing.assert_array_equal(found["lower"], theory.lower_bound_general(3, 2, T))
+    found = scaling.bounds_of(ordered, "OrderedExpRef", T)
+    np.testing.assert_array_equal(found["upper"], theory.upper_bound_ordered(3, 2, 2, T))
+    assert "lower" not in found
+
+
+def test_axes_in_powers_of_ten():
+    assert scaling.decades(np.array([3.0, 4e5])) == (1.0, 1e6)
+    figure, ax = plt.subplots()
+    scaling.power_axis(ax, "x", 1.0, 1e12, most=4)
+    ticks = ax.xaxis.get_majorticklocs()
+    plt.close(figure)
+    assert 2 <= len(ticks) <= 5
+    np.testing.assert_allclose(np.log10(ticks) % 1, 0, atol=1e-9)

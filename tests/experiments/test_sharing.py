@@ -3,7 +3,7 @@
 from jaxbandit.experiments import sharing
 from made_up_results import draw_everything, make_up_all
 
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 
 
 def test_ratios_and_the_goal():

@@ -6,7 +6,7 @@ from jaxbandit.experiments import prophet, tuning
 from made_up_results import draw_everything, make_up_all
 
 import jaxbandit as jb
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 
 
 def test_tuning_instances_are_not_the_reported_ones_and_presets_were_tried():

@@ -7,9 +7,8 @@ from jaxbandit.experiments import prophet, runtimes, verdict
 from made_up_results import LEVELS, make_up_all
 
 import jaxbandit as jb
-from jaxbandit.experiment import load_experiment
-from jaxbandit.experiment.contract import Options
-from jaxbandit.experiment.driver import run
+from jaxbandit.cli.driver import run
+from jaxbandit.experiment import Options, load_experiment
 
 
 @pytest.mark.parametrize(

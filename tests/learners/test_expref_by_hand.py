@@ -170,9 +170,8 @@ def test_the_episodic_adapter_plays_the_same_blocks(name):
     state = learner.init(problem, given, None)
     arms = [arm for arms, _, _ in script for arm in arms] + [(*arm, 0.0) for arm in third]
     for first, second, episodes, phi in arms:
-        for episode in range(episodes):
+        for _ in range(episodes):
             policy = act(state, None, given)
             np.testing.assert_array_equal(policy[:, 1:], table(first, second))
-            assert bool(learner.renewed(state)) == (episode == 0)
             state = update(state, policy, BanditFeedback(jnp.float32(phi)), given)
     assert int(state.inner.phase) == 2

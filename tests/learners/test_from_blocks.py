@@ -1,7 +1,5 @@
 """Block learners episode by episode: which arm is played when, with and without constants."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import make_constants
-from jaxbandit.xla.platforms import GPU, tracing_for
 
 PROBLEM = jb.Problem(horizon=2, width=1, num_actions=2, num_episodes=100)
 ROWS = jnp.asarray([[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2, [[0.25, 0.75]] * 2], jnp.float32)
@@ -55,30 +52,11 @@ def test_arms_in_order_skipping_those_of_no_episodes(lengths, with_constants):
         policy = learner.act(state, None, given)
         np.testing.assert_array_equal(policy[1], ROWS[arm])
         np.testing.assert_array_equal(policy[0], np.full((2, 2), 0.5))
-        assert bool(learner.renewed(state)) == (t % 5 in (0, 2))
         state = update(state, policy, BanditFeedback(jnp.float32(totals[t])), given)
     seen, number = state.inner
     assert int(number) == 2
     by_hand = [[totals[0:2].sum(), 0, totals[2:5].sum()], [totals[5:7].sum(), 0, totals[7:].sum()]]
     np.testing.assert_allclose(seen, by_hand)
-
-
-def test_without_branches_the_same_happens():
-    """As on a GPU, where both sides are computed: the same states, and no conditional in the program."""
-    learner = make(np.asarray([2, 0, 3]), True)
-    given = jax.tree.map(jnp.asarray, make_constants(learner, PROBLEM, {}))
-    first = learner.init(PROBLEM, given, None)
-    arguments = (first, None, BanditFeedback(jnp.float32(0.5)), given)
-    with tracing_for(GPU):
-        traced = jax.jit(partial(learner.update)).trace(*arguments)
-        straight = traced.lower().compile()
-    assert "cond[" not in str(traced.jaxpr)
-    branching = jax.jit(learner.update)
-    one = other = first
-    for t in range(12):
-        seen = BanditFeedback(jnp.float32(t / 16))
-        one, other = branching(one, None, seen, given), straight(other, None, seen, given)
-        jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
 def test_lanes_side_by_side_end_their_arms_at_different_times():
@@ -94,13 +72,12 @@ def test_lanes_side_by_side_end_their_arms_at_different_times():
     learner = singles[0]
     given = [jax.tree.map(jnp.asarray, make_constants(one, PROBLEM, {})) for one in singles]
     first = [one.init(PROBLEM, x, None) for one, x in zip(singles, given, strict=True)]
-    given, state = (
-        jax.tree.map(lambda *x: jnp.stack(x, axis=-1), *trees) for trees in (given, first)
-    )
+    given, state = (jax.tree.map(lambda *x: jnp.stack(x), *trees) for trees in (given, first))
+    update = jax.vmap(learner.update, (0, None, 0, 0))
     for t in range(7):
-        state = learner.update(state, None, BanditFeedback(jnp.full(2, t, jnp.float32)), given)
+        state = update(state, None, BanditFeedback(jnp.full(2, t, jnp.float32)), given)
     for lane in range(2):
-        here = jax.tree.map(lambda x, lane=lane: np.asarray(x[..., lane]), state)
+        here = jax.tree.map(lambda x, lane=lane: np.asarray(x[lane]), state)
         jax.tree.map(np.testing.assert_array_equal, here, jax.tree.map(np.asarray, alone[lane]))
 
 

@@ -8,15 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxbandit.testing.lookalikes import play_episode
 
 import jaxbandit as jb
-from jaxbandit.feedback import SemiBanditFeedback
+from jaxbandit.feedback import SemiBanditFeedback, observe
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem, make_learner
-from jaxbandit.learners.ucbvi import UCBVIState, ucbvi
-from jaxbandit.learners.ucbvi_planning import greedy
-from jaxbandit.learners.ucbvi_values import PlanTables, doubt
+from jaxbandit.learners.ucbvi import optimistic_q, ucbvi, ucbvi_doubling
 
+BERNSTEIN = [ucbvi(bonus="bernstein", monotone=monotone).update for monotone in (False, True)]
 VARIANTS = [(bonus, monotone) for bonus in ("hoeffding", "bernstein") for monotone in (False, True)]
 
 # Five episodes at H=2, k=2, A=2, one (level, action, reward, next level) per stage.
@@ -98,18 +98,8 @@ def play(learner, script, horizon=2, width=2, num_actions=2):
     state, given = begin(learner, Problem(horizon, width, num_actions, EPISODES))
     for episode in script:
         state = learner.update(state, learner.act(state, None, given), feedback_of(episode), given)
-    return state, q_of(state, given)
-
-
-def q_of(state, given):
-    """Q [A, k, H, *lanes] of a state, from its model and values; the learner keeps it only if it is monotone."""
-    if state.ceiling is not None:
-        return state.ceiling
-    bernstein = state.model.shape[0] == 2 + state.counts.shape[2]
-    unknown = doubt(state.counts[0], given.log_term[0]) if bernstein else None
-    return greedy(
-        PlanTables(state.model, unknown, jnp.ones_like(state.model[0])), state.values, given
-    )[1]
+    bernstein = learner.update in BERNSTEIN
+    return state, optimistic_q(state, given, bernstein) if state.q is None else state.q
 
 
 def random_feedback(seed, shape, width, num_actions):
@@ -131,11 +121,11 @@ def test_five_scripted_episodes(bonus, monotone):
         state, q = play(ucbvi(scale, monotone, bonus), SCRIPT[:length])
         expected = reference_q(SCRIPT[:length], 2, 2, 2, EPISODES, scale, bonus, monotone)
         for (i, level, a), value in expected.items():
-            assert float(q[a, level - 1, i]) == close(value), (i, level, a)
+            assert float(q[i, level - 1, a]) == close(value), (i, level, a)
         for i, level in [(i, level) for i in range(2) for level in (1, 2)]:
             both = [expected[i, level, a] for a in range(2)]
-            assert float(state.values[level - 1, i]) == close(max(both))
-            assert int(state.policy[level, i]) == int(both[1] > both[0])
+            assert float(state.values[i, level - 1]) == close(max(both))
+            assert int(state.policy[i, level]) == int(both[1] > both[0])
     assert min(expected.values()) < 0.7  # the clipping at 1 leaves something to compare
 
 
@@ -157,22 +147,21 @@ def test_counts_and_model_are_those_of_the_script(bonus):
     L = math.log(5 * 2 * 2 * 2) + 2 * math.log(100)
     for i, level, a in [(i, level, a) for i in range(2) for level in (1, 2) for a in range(2)]:
         seen = [e[i] for e in SCRIPT if e[i][:2] == (level, a)]
-        here = (slice(None), a, level - 1, i)
+        here = (i, level - 1, a)
         moves = [sum(s == one for *_, s in seen) for one in (1, 2)]
-        assert state.counts[here].tolist() == [len(seen), *moves]
-        assert int(state.visits[i, level - 1, a]) == len(seen)
-        whole, fraction = state.rewards[here].tolist()
+        assert (state.visits[here].item(), state.model.moves[here].tolist()) == (len(seen), moves)
+        whole, fraction = state.model.rewards[:, *here].tolist()
         assert whole + fraction / 2**30 == sum(r for _, _, r, _ in seen)
-        model = np.asarray(state.model[here])
+        model = [float(state.reward[here]), *state.transition[here].tolist()]
         if not seen:
-            assert model.tolist() == [1.0] + [0.0] * (len(model) - 1)
+            assert model == [1.0, 0.0, 0.0]
             continue
         n = len(seen)
         first = sum(r for _, _, r, _ in seen) / n
         if bonus == "hoeffding":
             expected = [first + 0.05 * math.sqrt(L / n), *(m / n for m in moves)]
         else:
-            expected = [first, *(m / n for m in moves), 1 / n]
+            expected = [first, *(m / n for m in moves)]
         np.testing.assert_allclose(model, expected, rtol=1e-6)
 
 
@@ -188,43 +177,10 @@ def test_first_policy_and_ties():
     state, given = begin(learner, Problem(3, 2, 4, 10))
     chex.assert_trees_all_equal(learner.act(state, None, given), jnp.zeros((3, 3), jnp.int32))
     state, q = play(learner, SCRIPT)
-    expected = np.moveaxis(np.argmax(np.asarray(q), axis=0), 0, 1)
+    expected = np.argmax(np.asarray(q), axis=-1)
     policy = learner.act(state, None, given)
     np.testing.assert_array_equal(policy[:, 1:], expected)
     np.testing.assert_array_equal(policy[:, 0], 0)
-
-
-@pytest.mark.parametrize(("bonus", "monotone"), VARIANTS)
-@pytest.mark.parametrize("horizon", [4, 65])
-def test_lanes_vmap_and_loop_agree(bonus, monotone, horizon):
-    """65 stages are planned in a loop, 4 without one."""
-    width, num_actions, lanes = 3, 3, (2, 3)
-    learner = ucbvi(0.03, monotone, bonus)
-    start, given = begin(learner, Problem(horizon, width, num_actions, 10_000))
-    spread, given_lanes = jax.tree.map(
-        lambda x: jnp.broadcast_to(x[..., None, None], (*x.shape, *lanes)), (start, given)
-    )
-    stacked = jax.tree.map(lambda x: jnp.broadcast_to(x, (6, *x.shape)), start)
-    single = [start] * 6
-    update = jax.jit(learner.update)
-    mapped = jax.jit(jax.vmap(learner.update, (0, None, 0, None)))
-    for t in range(15):
-        feedback = random_feedback(t, (horizon, *lanes), width, num_actions)
-        by_lane = jax.tree.map(lambda x: jnp.moveaxis(x.reshape(horizon, 6), 1, 0), feedback)
-        spread = update(spread, None, feedback, given_lanes)
-        stacked = mapped(stacked, None, by_lane, given)
-        for j in range(6):
-            seen = jax.tree.map(lambda x, j=j: x[j], by_lane)
-            single[j] = update(single[j], None, seen, given)
-    flat = jax.tree.map(lambda x: jnp.moveaxis(x.reshape(*x.shape[:-2], 6), -1, 0), spread)
-    loop = jax.tree.map(lambda *x: jnp.stack(x), *single)
-    assert isinstance(flat, UCBVIState)
-    assert flat.counts.shape == (6, 1 + width, num_actions, width, horizon)
-    chex.assert_trees_all_equal(flat.counts, stacked.counts, loop.counts)
-    chex.assert_trees_all_equal(flat.rewards, stacked.rewards, loop.rewards)
-    chex.assert_trees_all_close(flat.values, stacked.values, loop.values, rtol=1e-5)
-    assert spread.policy.shape == (width + 1, horizon, *lanes)
-    assert spread.policy.dtype == jnp.int32
 
 
 @pytest.mark.parametrize("bonus", ["hoeffding", "bernstein"])
@@ -256,7 +212,7 @@ def test_optimism_on_the_good_event(bonus):
         stages = (jnp.arange(horizon), jax.random.split(key, horizon))
         _, seen = jax.lax.scan(stage, mdp.start, stages)
         state = learner.update(state, policy, SemiBanditFeedback(*seen), given)
-        return state, state.values[:, :-1].T
+        return state, state.values
 
     def run(key):
         return jax.lax.scan(episode, start, jax.random.split(key, num_episodes))
@@ -265,7 +221,7 @@ def test_optimism_on_the_good_event(bonus):
     assert bool(jnp.all(values >= optimum[None, None] - 1e-5))
     if bonus == "hoeffding":
         assert float(jnp.min(values)) < 1  # the bound says something
-    assert int(jnp.sum(states.counts[:, 0, :, :, 0])) == runs * num_episodes
+    assert int(jnp.sum(states.visits[:, 0])) == runs * num_episodes
 
 
 @pytest.mark.parametrize("monotone", [False, True])
@@ -282,9 +238,8 @@ def test_bernstein_optimism_where_the_bonus_is_small(monotone):
     _, state = jb.testing.run_lanes(
         "episodes", [ucbvi(1.0, monotone, "bernstein")], [mdp], keys, 100_000
     )
-    values = np.moveaxis(state.values[..., 0, :], 0, 1)[:-1]
-    assert (values >= optimum[..., None] - 1e-6).all()
-    assert (values[0] < 1).all()  # the bound says something
+    assert (state.values[0] >= optimum - 1e-6).all()
+    assert (state.values[0, :, 0] < 1).all()  # the bound says something
 
 
 def test_visits_beyond_float32():
@@ -293,10 +248,13 @@ def test_visits_beyond_float32():
     learner = ucbvi(1.0)
     state, given = begin(learner, Problem(1, 1, 1, 10**9))
     start, more = 2**24 + 3, 5000
-    state = state._replace(
-        counts=jnp.full_like(state.counts, start),
-        rewards=state.rewards.at[0].set(start // 10),
+    model = state.model
+    model = model._replace(
+        visits=jnp.full_like(model.visits, start),
+        moves=jnp.full_like(model.moves, start),
+        rewards=model.rewards.at[0].set(start // 10),
     )
+    state = state._replace(model=model)
     reward = np.float32(0.7)
     ones = jnp.ones(1, jnp.int32)
     feedback = SemiBanditFeedback(ones, jnp.zeros(1, jnp.int32), jnp.full(1, reward), ones)
@@ -305,8 +263,8 @@ def test_visits_beyond_float32():
         return learner.update(state, None, feedback, given)
 
     state = jax.jit(lambda state: jax.lax.fori_loop(0, more, one, state))(state)
-    assert (np.asarray(state.counts) == start + more).all()
-    whole, fraction = state.rewards.ravel().tolist()
+    assert (state.visits.item(), state.model.moves.item()) == (start + more, start + more)
+    whole, fraction = state.model.rewards.ravel().tolist()
     total = whole + fraction / 2**30
     assert total == pytest.approx(start // 10 + more * float(reward), abs=more * 2**-31)
     L = math.log(5) + 2 * math.log(1e9)
@@ -320,11 +278,12 @@ def test_largest_reward_carries():
     """A fraction of 2^30 - 1 and a reward of 1 fill an int32 exactly."""
     learner = ucbvi(0.0)
     state, given = begin(learner, Problem(1, 1, 1, 10))
-    state = state._replace(rewards=state.rewards.at[1].set(2**30 - 1))
+    model = state.model._replace(rewards=state.model.rewards.at[1].set(2**30 - 1))
+    state = state._replace(model=model)
     ones = jnp.ones(1, jnp.int32)
     seen = SemiBanditFeedback(ones, ones - 1, jnp.ones(1), ones - 1)
     state = learner.update(state, None, seen, given)
-    assert state.rewards.ravel().tolist() == [1, 2**30 - 1]
+    assert state.model.rewards.ravel().tolist() == [1, 2**30 - 1]
 
 
 def test_level_zero_is_ignored():
@@ -354,8 +313,8 @@ def test_bonus_scale_is_data():
     assert len({round(float(values.sum()), 4) for values in found}) > 2
     for scale, values in zip(scales, found, strict=True):
         q = reference_q(SCRIPT, 2, 2, 2, EPISODES, scale, "hoeffding", False)
-        expected = [[max(q[i, level, a] for a in range(2)) for i in range(2)] for level in (1, 2)]
-        np.testing.assert_allclose(values[:, :-1], expected, rtol=2e-6)
+        expected = [[max(q[i, level, a] for a in range(2)) for level in (1, 2)] for i in range(2)]
+        np.testing.assert_allclose(values, expected, rtol=2e-6)
 
 
 def test_equal_variants_are_one_program():
@@ -368,7 +327,7 @@ def test_huge_number_of_episodes():
     """T^2 overflows float32; the logarithm does not."""
     given = make_constants(ucbvi(), Problem(2, 3, 4, 10**30), ucbvi().params)
     expected = math.log(5 * 2 * 3 * 4) + 60 * math.log(10)
-    assert given.log_term.tolist() == pytest.approx([expected] * 2, rel=1e-6)
+    assert float(given.log_term) == pytest.approx(expected, rel=1e-6)
 
 
 def test_presets_and_errors():
@@ -392,3 +351,56 @@ def test_presets_and_errors():
     ]:
         with pytest.raises(ValueError, match=message):
             ucbvi(**parameters)
+
+
+def test_doubling_plans_when_a_count_doubles():
+    """100 episodes: counts are those of `ucbvi`, the policy is greedy in its Q right after a count has reached a power of
+    two, and unchanged otherwise; one lane or two side by side."""
+    mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
+    problem = Problem(3, 2, 3, 1000)
+    learner, other = ucbvi_doubling(bonus_scale=0.1), ucbvi(bonus_scale=0.1)
+    (state, given), (twin, its) = begin(learner, problem), begin(other, problem)
+    update, follow = jax.jit(learner.update), jax.jit(other.update)
+    pair = jax.jit(jax.vmap(learner.update, (0, None, 0, None)))
+    both = jax.tree.map(lambda x: jnp.stack([x, x]), state)
+    random = np.random.default_rng(0)
+    plans = 0
+    for t in range(100):
+        policy = np.asarray(learner.act(state, None, given))
+        shown = observe("semi-bandit", play_episode(mdp, policy, random))
+        before = state
+        state, twin = update(state, policy, shown, given), follow(twin, policy, shown, its)
+        now, then = np.asarray(state.visits), np.asarray(before.visits)
+        doubled = bool(((now != then) & (now & (now - 1) == 0)).any())
+        expected = twin.policy if doubled else before.policy
+        np.testing.assert_array_equal(state.policy, expected)
+        np.testing.assert_array_equal(state.visits, twin.visits)
+        plans += doubled
+        nothing = jax.tree.map(jnp.zeros_like, shown)
+        seen = jax.tree.map(lambda x, y: jnp.stack([x, y]), shown, shown if t < 50 else nothing)
+        both = pair(both, policy, seen, given)
+    chex.assert_trees_all_close(jax.tree.map(lambda x: x[0], both), state, rtol=1e-6)
+    assert int(both.plans[1]) < int(learner.report(state)["plans"]) == plans < 100
+
+
+def test_stationary_counts_are_pooled():
+    """Every visit counts for all stages; Q is that of backward induction with one model, by hand."""
+    learner = ucbvi(0.05, stationary=True)
+    state, given = begin(learner, Problem(2, 2, 2, EPISODES))
+    for episode in SCRIPT:
+        state = learner.update(state, None, feedback_of(episode), given)
+    pooled = [[stage] for episode in SCRIPT for stage in episode]
+    L = math.log(5 * 2 * 2 * 2 * EPISODES**2)
+    tail = [0.0] * 3
+    for i in (1, 0):
+        q = {}
+        for level, a in [(level, a) for level in (1, 2) for a in (0, 1)]:
+            seen = [e[0] for e in pooled if e[0][:2] == (level, a)]
+            n = len(seen)
+            assert state.visits[0, level - 1, a] == n
+            mean = sum(r for _, _, r, _ in seen) / max(n, 1)
+            value = sum(tail[s] for *_, s in seen) / max(n, 1)
+            q[level, a] = min(1, mean + value + 0.05 * math.sqrt(L / n)) if n else 1.0
+        tail = [0.0, *(max(q[level, a] for a in (0, 1)) for level in (1, 2))]
+        np.testing.assert_allclose(state.values[i], tail[1:], rtol=2e-6)
+        assert i == 0 or min(tail[1:]) < 1

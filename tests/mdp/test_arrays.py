@@ -120,7 +120,7 @@ def test_sweeps_are_in_the_users_units():
 
 
 def test_round_trip_keeps_the_optimal_value_of_every_registered_instance():
-    from jaxbandit.explaining.gallery import small_instance
+    from jaxbandit.description import small_instance
 
     for name in jb.INSTANCES.names():
         mdp = small_instance(name, {}, 0)[0]

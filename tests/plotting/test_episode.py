@@ -6,8 +6,7 @@ import pytest
 from synthetic_sweep import clipped_texts, texts
 
 import jaxbandit as jb
-from jaxbandit.explaining.describing import names
-from jaxbandit.explaining.examples import small_instance
+from jaxbandit.description import names, small_instance
 
 
 @pytest.mark.parametrize("name", names("instance"))

@@ -9,7 +9,7 @@ from jaxbandit.experiments import prophet
 from scipy import stats as scipy_stats
 
 import jaxbandit as jb
-from jaxbandit.experiment.contract import Options
+from jaxbandit.experiment import Options
 from jaxbandit.results.references import TABLES, make_reference, reference_names
 from jaxbandit.sweeps.families import expand_instances
 

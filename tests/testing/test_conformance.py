@@ -43,17 +43,6 @@ def test_conformance(case):
     assert ("lanes = loop (blocks)" in checked) == (learner.blocks is not None)
 
 
-def test_other_parameter_values_share_the_program():
-    for name in ("expref", "ordered-expref", "ucbvi", "policy-gradient"):
-        assert jb.make_learner(name).rules == jb.make_learner(name).rules
-    assert (
-        jb.make_learner("expref", threshold=0.1).rules
-        == jb.make_learner("expref", preset="practical").rules
-    )
-    assert jb.make_learner("ucbvi", bonus_scale=0.1).rules == jb.make_learner("ucbvi").rules
-    assert jb.make_learner("ucbvi", monotone=True).rules != jb.make_learner("ucbvi").rules
-
-
 def test_names_and_near_matches():
     with pytest.raises(ValueError, match="unknown learner 'expreff'; did you mean 'expref'"):
         jb.make_learner("expreff")
@@ -145,10 +134,6 @@ BROKEN = {
     "constants: two calls differ, in the value": {
         "constants": lambda problem, params: np.float64(next(NUMBERS))
     },
-    "renewed: says that the policy is the last one, and it is not": {
-        "act": lambda state, key, constants: jax.random.randint(key, (3, 3), 0, 2),
-        "renewed": lambda state: jnp.bool_(False),
-    },
     r"requires: \[\], but init or constants fail without rank and optimal_policy": {
         "init": lambda problem, constants, key: Memory(
             constants["scale"], jnp.zeros_like(problem.rank[:, :, 0])
@@ -163,25 +148,38 @@ def test_a_broken_learner_is_told_what_is_broken(message):
         check_learner(SOUND._replace(**BROKEN[message]))
 
 
-def test_functions_made_anew_for_every_parameter_value_are_noticed():
-    other = SOUND._replace(act=lambda state, key, constants: state.policy)
-    with pytest.raises(
-        AssertionError,
-        match="one trace: the learner with other parameter values has other functions",
-    ):
-        check_learner(SOUND, other=other)
+def made(scale, number):
+    """A learner whose ``update`` has a number that is no parameter."""
+
+    def update(state, policy, feedback, constants):
+        return state._replace(value=state.value + number * feedback.total)
+
+    return SOUND._replace(update=update, params={"scale": np.float32(scale)})
 
 
-def test_a_learner_that_sees_its_neighbours_is_noticed():
-    """Lanes-last code that sums over the lanes: each seed alone gives another result."""
+def test_functions_that_change_with_a_parameter_are_noticed():
+    check_learner(made(1, 2.0), other=made(2, 2.0))  # made anew, and the same program
+    with pytest.raises(AssertionError, match="one trace: update of the learner with other param"):
+        check_learner(made(1, 2.0), other=made(2, 3.0))
 
-    def spread(state, policy, feedback, constants):
-        return state._replace(
-            value=state.value + jnp.zeros_like(feedback.total) + jnp.sum(feedback.total)
-        )
 
-    broken = SOUND._replace(update=spread, lanes_last=True)
-    with pytest.raises(
-        AssertionError, match=r"lanes = loop: parameters 0, seed 0 differ in \.value"
-    ):
-        check_learner(broken)
+def test_a_policy_that_goes_wrong_late_is_noticed():
+    late = SOUND._replace(
+        act=lambda state, key, constants: state.policy + (state.value > 1000).astype(jnp.int32) * 2,
+        update=lambda state, policy, feedback, constants: state._replace(value=state.value + 1),
+    )
+    with pytest.raises(AssertionError, match=r"'sound', episode 1001, stage 1, level 1: action 2"):
+        check_learner(late)
+
+
+def test_a_learner_that_keeps_something_outside_its_state_is_noticed():
+    """Numbers that depend on how often a function was traced: the lanes of one program agree, two programs do not."""
+    with pytest.raises(AssertionError, match="jit = eager"):
+        check_learner(SOUND._replace(update=counting))
+
+
+def test_callbacks_conform():
+    def act(state, key, constants):
+        return jax.pure_callback(lambda x: x, state.policy, state.policy, vmap_method="sequential")
+
+    check_learner(SOUND._replace(act=act), num_episodes=8)

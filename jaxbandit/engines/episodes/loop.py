@@ -1,20 +1,21 @@
-"""The episode engine: a loop over episodes, the literal simulation. Every learner runs here.
+"""The episode engine: a scan over episodes, the literal simulation. Every learner runs here.
 
 A tile's W lanes are side by side in the *last* axis of every array while they run, so that all inner loops run over
-contiguous lanes. Episodes are played in *stretches* of a fixed length: the random words of a stretch are made in one
-go before it, and its deterministic policies are checked and evaluated in one go after it. How many episodes a call
-plays is data: the last stretch of a call runs the same compiled body for fewer turns.
+contiguous lanes. Episodes are played in *stretches* of a fixed length: the random bits of a stretch are made in one
+go before it, and its policies are checked and evaluated in one go after it. How many episodes a call plays is data:
+turns beyond it do nothing.
 
 The regret of an episode is exact: the expected sum of the gaps Opt_{l,i} - Q*_{l,i}(a) along the policy's path
 (`jaxbandit.planning.regret`), not a sampled return. A call returns the regret of every episode; they are summed in
 float64, in order, so that no total depends on how the episodes were cut into calls.
 
-Every policy is checked where it is used, at no cost: the regret of what is no policy is nan, which the host sees.
+Every policy is checked where it is used, at no cost: an invalid policy has regret nan, which the host sees.
 """
 
 from __future__ import annotations
 
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import chex
@@ -22,11 +23,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandit.engines.episodes.policies import PolicyForm
-from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regret
+from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regrets
 from jaxbandit.engines.episodes.simulation import Sizes, simulate
-from jaxbandit.engines.episodes.world import EpisodeWorld
+from jaxbandit.engines.episodes.world import EpisodeWorld, by_outcomes
 from jaxbandit.feedback import feedback_kind, observe
-from jaxbandit.learner import Learner, StraightForm
+from jaxbandit.kernels import Kernel, find_kernel
+from jaxbandit.learner import Learner
 from jaxbandit.learner.fitting import in_32_bits
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate, together
@@ -50,150 +52,150 @@ class Lanes(NamedTuple):
     """The learner's."""
 
 
-def lane_functions(rules: Learner) -> StraightForm:
-    """The learner over lanes, in the form that the platform wants."""
-    if active().straight and rules.straight is not None:
-        return rules.straight
-    if not active().straight and rules.lanes_last and rules.staged is not None:
-        return rules.staged
-    given: Any = rules.act
-    update: Any = rules.update
+def lane_functions(learner: Learner, sizes: Sizes, lanes: int) -> Kernel:
+    """The learner over lanes: its kernel for the platform, or its own functions under ``vmap``; a single lane as it is."""
+    kernel = find_kernel(learner, sizes, active().name)
+    return kernel or (alone(learner) if lanes == 1 else vmapped(learner))
+
+
+def alone(learner: Learner) -> Kernel:
+    """The learner's own functions in one lane, where branches are branches and products those of matrices."""
 
     def act(state: Any, keys: Any, constants: Any) -> Any:
-        return in_32_bits(given(state, keys, constants))
+        return in_32_bits(learner.act(state, keys[0], _first(constants)))[..., None]
 
-    if not rules.lanes_last:
-        act = jax.vmap(act, (0, 0, 0), -1)
-        update = jax.vmap(update, (0, -1, -1, 0))
-
-    def kept(state, policy, seen, constants, live):
-        after = update(state, policy, seen, constants)
+    def update(state: Any, policy: Any, seen: Any, constants: Any, live: Any) -> Any:
+        policy, seen = jax.tree.map(lambda x: x[..., 0], (policy, seen))
+        after = learner.update(state, policy, seen, _first(constants))
         if live is None:
             return after
         return jax.tree.map(lambda new, old: jnp.where(live, new, old), after, state)
 
-    return StraightForm(
-        enter=lambda state, keys, constants: state,
+    return Kernel(
+        enter=lambda state, keys, constants: _first(state),
         act=act,
-        update=kept,
+        update=update,
+        leave=lambda state, constants: jax.tree.map(lambda x: jnp.asarray(x)[None], state),
+    )
+
+
+def _first(tree: Any) -> Any:
+    return jax.tree.map(lambda x: x[0], tree)
+
+
+def vmapped(learner: Learner) -> Kernel:
+    """The learner's own functions over lanes."""
+    given: Any = learner.act
+
+    def one(state: Any, key: Any, constants: Any) -> Any:
+        return in_32_bits(given(state, key, constants))
+
+    each: Any = jax.vmap(learner.update, (0, -1, -1, 0))
+
+    def update(state: Any, policy: Any, seen: Any, constants: Any, live: Any) -> Any:
+        after = each(state, policy, seen, constants)
+        if live is None:
+            return after
+        return jax.tree.map(lambda new, old: jnp.where(live, new, old), after, state)
+
+    return Kernel(
+        enter=lambda state, keys, constants: state,
+        act=jax.vmap(one, (0, 0, 0), -1),
+        update=update,
         leave=lambda state, constants: state,
     )
 
 
+def scan_live(body: Callable, carry: Any, turns: Any, live: Array) -> tuple[Any, Any]:
+    """``jax.lax.scan`` of ``body(carry, turn)`` in which turns that are not live, the last ones, are not taken.
+
+    They keep the carry and give zeros. Without branches it is a loop whose length is data.
+    """
+    shapes = jax.eval_shape(body, carry, jax.tree.map(lambda x: x[0], turns))[1]
+    if active().branches:
+
+        def skip(carry, turn):
+            del turn
+            return carry, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+        def one(carry, turn):
+            return jax.lax.cond(turn[1], body, skip, carry, turn[0])
+
+        return jax.lax.scan(one, carry, (turns, live))
+
+    def put(j, both):
+        carry, found = both
+        carry, new = body(carry, jax.tree.map(lambda x: x[j], turns))
+        place = jax.lax.dynamic_update_index_in_dim
+        return carry, jax.tree.map(lambda rows, row: place(rows, row, j, 0), found, new)
+
+    rows = jax.tree.map(lambda x: jnp.zeros((live.size, *x.shape), x.dtype), shapes)
+    return jax.lax.fori_loop(0, jnp.sum(live.astype(jnp.int32)), put, (carry, rows))
+
+
 def run_chunk(
-    rules: Learner, sizes: Sizes, lanes: Lanes, state: Any, first: Array, count: Array
+    learner: Learner, sizes: Sizes, lanes: Lanes, state: Any, first: Array, count: Array
 ) -> tuple[Any, jax.Array, jax.Array, jax.Array]:
-    """``count`` episodes from number ``first`` on: the new state, and the regrets float32 [chunk, W].
+    """``count`` episodes from number ``first`` on: the new state [W, ...], and the regrets float32 [chunk, W].
 
     And the policies [H, k+1, (A,) W] that would be played next, with their regrets float32 [W].
 
-    Episode t of a lane uses the words (t, 0), (t, 1), ... of fold_in(key, 0) for the environment and
-    fold_in(fold_in(key, 1), t) for the learner, so any cut into calls gives the same bits. Regrets beyond ``count``
-    mean nothing; the regret of what is no policy is nan.
+    Episode t of a lane uses the random bits (t, 0), (t, 1), ... of fold_in(key, 0) for the environment and
+    fold_in(fold_in(key, 1), t) for the learner, so any cut into calls gives the same numbers. Regrets beyond ``count``
+    mean nothing; the regret of an invalid policy is nan.
     """
-    enter, act, update, leave, _ = lane_functions(rules)
-    world, width = lanes.world, lanes.keys[0].shape
+    kernel = lane_functions(learner, sizes, *lanes.keys[0].shape)
+    world, width, constants = lanes.world, lanes.keys[0].shape, lanes.constants
     check_lanes(sizes, lanes)
     chex.assert_shape([first, count], ())
-    # Two streams: whatever a learner draws, the environment's words stay, and all learners meet the same ones.
+    # Two streams: whatever a learner draws, the environment's bits stay, and all learners meet the same ones.
     public = fold_in(lanes.keys, jnp.zeros_like(lanes.keys[0]))
     private = learner_keys(lanes.keys)
-    state = enter(state, episode_keys(private, first), lanes.constants)
-    shape = jax.eval_shape(act, state, private, lanes.constants)
-    form = PolicyForm(rules.name, sizes, shape)
+    inner = kernel.enter(state, episode_keys(private, first), constants)
+    form = PolicyForm(learner.name, sizes, jax.eval_shape(kernel.act, inner, private, constants))
+    outcomes = sizes.num_outcomes if by_outcomes(sizes.width, sizes.num_outcomes) else 0
+    drawn = (sizes.horizon, form.randomised, feedback_kind(learner.feedback).random_bits)
 
     @together
-    def environment(world, policy, words, e, policies):
-        """Plays episode e of a stretch, and keeps its policy among ``policies`` (None: it is not kept)."""
+    def environment(world, policy, bits):
+        """Plays an episode; and its policy in few bytes."""
         policy = form.from_levels(policy)
-        episode = simulate(sizes, world, policy, words[e].reshape(-1, *width))
-        return episode, None if policies is None else put(policies, form.packed(policy), e)
+        episode = simulate(sizes, world, policy, bits.reshape(-1, *width))
+        return episode, form.packed(policy)
 
-    def play(state, times, words, e, length, policies=None):
-        policy = act(state, episode_keys(private, times[e]), lanes.constants)
-        played = form.numbers(policy)
-        episode, policies = environment(world, form.by_levels(played), words, e, policies)
+    def play(inner, turn, live):
+        time, bits = turn
+        policy = kernel.act(inner, episode_keys(private, time), constants)
+        episode, packed = environment(world, form.by_levels(form.numbers(policy)), bits)
         chex.assert_shape(list(episode), (sizes.horizon, *width))
-        seen = observe(rules.feedback, episode, words[e, -width[0] :])
-        live = e < length if active().straight else None  # see `repeat`
-        return update(state, policy, seen, lanes.constants, live), played, policies
+        seen = observe(learner.feedback, episode, bits[-width[0] :])
+        return kernel.update(inner, policy, seen, constants, live), packed
 
-    def deterministic(state, times, words, length):
-        """Plays a stretch, then evaluates its policies in one go."""
+    def play_stretch(inner, start):
+        """`STRETCH` episodes, then the regrets of their policies [STRETCH, W]."""
+        numbers = start + jnp.arange(STRETCH, dtype=jnp.int32)
+        times = first + numbers.astype(jnp.uint32)
+        turns = (times, _stretch_bits(*drawn)(public, times).reshape(STRETCH, -1))
+        if active().branches:
+            one = lambda inner, turn: play(inner, turn, None)  # noqa: E731
+            inner, policies = scan_live(one, inner, turns, numbers < count)
+        else:  # a branch would ask the host: dead turns are played, and change nothing
+            inner, policies = jax.lax.scan(
+                lambda inner, turn: play(inner, *turn), inner, (turns, numbers < count)
+            )
+        return inner, regrets_of(policies)
 
-        def one(e, carry):
-            state, policies = carry
-            state, _, policies = play(state, times, words, e, length, policies)
-            return state, policies
+    def regrets_of(policies):
+        if form.randomised:
+            return randomised_regrets(world, policies, outcomes)
+        return deterministic_regret(world, form.unpacked(policies, *width), outcomes)
 
-        H, levels, W = shape.shape
-        # Policies are kept and not their regrets: evaluated together they are one pass over long loops, and packed they
-        # are a byte a state.
-        blank = jnp.zeros((STRETCH, levels - 1, H * W), form.packed_type)
-        state, policies = repeat(one, length, (state, blank))
-        return state, deterministic_regret(world, policies.reshape(STRETCH, -1, H, W))
-
-    def randomised(state, times, words, length):
-        """Plays a stretch, evaluating every policy that may be new."""
-
-        def one(e, carry):
-            state, last, regrets = carry
-            # Asked before the update: it speaks of the policy that is played now.
-            fresh = None if rules.renewed is None else rules.renewed(state)
-            state, policy, _ = play(state, times, words, e, length)
-            if fresh is None:
-                last = randomised_regret(world, policy)
-            else:
-                # A block learner plays one policy for many episodes: most turns evaluate nothing in any lane.
-                value = partial(randomised_regret, world, policy)
-                last = jax.lax.cond(jnp.any(fresh), value, lambda: last)
-            return state, last, put(regrets, last, e)
-
-        last = jnp.zeros(width, jnp.float32)
-        if (
-            rules.renewed is not None
-        ):  # the first policy may be an old one, whose regret no turn computes
-            last = randomised_regret(world, form.numbers(act(state, private, lanes.constants)))
-        blank = jnp.zeros((STRETCH, *width), jnp.float32)
-        state, _, regrets = repeat(one, length, (state, last, blank))
-        return state, regrets
-
-    def all_randomised(state, times, words, length):
-        """Plays a stretch, then evaluates its policies in one go: in the loop every stage would be a launch."""
-
-        def one(e, carry):
-            state, policies = carry
-            state, policy, _ = play(state, times, words, e, length)
-            return state, put(policies, policy, e)
-
-        blank = jnp.zeros((STRETCH, *shape.shape), jnp.float32)
-        state, policies = repeat(one, length, (state, blank))
-        return state, jax.vmap(partial(randomised_regret, world))(policies)
-
-    play_stretch = deterministic
-    if form.randomised:
-        play_stretch = all_randomised if active().straight else randomised
-    drawn = (sizes.horizon, form.randomised, feedback_kind(rules.feedback).random_bits)
-
-    def stretch(j, carry):
-        state, regrets = carry
-        start = j * STRETCH
-        times = first + start.astype(jnp.uint32) + jnp.arange(STRETCH, dtype=jnp.uint32)
-        words = _stretch_words(*drawn)(public, times).reshape(STRETCH, -1)
-        state, new = play_stretch(state, times, words, jnp.minimum(count - start, STRETCH))
-        chex.assert_shape(new, (STRETCH, *width))
-        return state, jax.lax.dynamic_update_slice(regrets, new, (start, jnp.int32(0)))
-
-    blank = jnp.zeros((active().chunk, *width), jnp.float32)
-    stretches = (count + (STRETCH - 1)) // STRETCH
-    state, regrets = jax.lax.fori_loop(0, stretches, stretch, (state, blank))
+    starts = jnp.arange(0, active().chunk, STRETCH, dtype=jnp.int32)
+    inner, regrets = scan_live(play_stretch, inner, starts, starts < count)
     following = episode_keys(private, first + count.astype(jnp.uint32))
-    policy = form.numbers(act(state, following, lanes.constants))
-    state = leave(state, lanes.constants)
-    if form.randomised:
-        return state, regrets, policy, randomised_regret(world, policy)
-    policies = form.packed(policy).reshape(1, -1, sizes.horizon, *width)
-    return state, regrets, policy, deterministic_regret(world, policies)[0]
+    policy = form.numbers(kernel.act(inner, following, constants))
+    gap = regrets_of(form.packed(policy)[None])[0]
+    return kernel.leave(inner, constants), regrets.reshape(-1, *width), policy, gap
 
 
 def check_lanes(sizes: Sizes, lanes: Lanes) -> None:
@@ -207,21 +209,8 @@ def check_lanes(sizes: Sizes, lanes: Lanes) -> None:
     chex.assert_shape([*lanes.keys, world.start], width)
     chex.assert_shape(world.row, (H, *width))
     chex.assert_shape(world.gap, (H, k, A, *width))
-    chex.assert_shape(world.transition, (H, k, A, k, *width))
-
-
-def repeat(one: Any, length: Array, carry: Any) -> Any:
-    """``one(e, carry)`` for e = 0..length-1, where length is at most a stretch.
-
-    Where a loop whose length is data would ask the host after every turn, all turns of a stretch are taken: those
-    beyond its length leave the learner's state, and the rows that they fill mean nothing.
-    """
-    return jax.lax.fori_loop(0, STRETCH if active().straight else length, one, carry)
-
-
-def put(rows: Array, row: Array, e: Array) -> jax.Array:
-    """rows with row e replaced, in place."""
-    return jax.lax.dynamic_update_index_in_dim(rows, row, e, 0)
+    if not by_outcomes(k, sizes.num_outcomes):
+        chex.assert_shape(world.transition, (H, k, A, k, *width))
 
 
 def learner_keys(keys: tuple[Array, Array]) -> jax.Array:
@@ -236,19 +225,19 @@ def episode_keys(private: jax.Array, episode: Array) -> jax.Array:
 
 
 @cache
-def _stretch_words(horizon: int, actions: bool, coin: bool):
-    """`episode_words` as a kernel of its own: made where they are read, XLA would make them one by one."""
-    return separate(lambda key, times: episode_words(key, times, horizon, actions, coin))
+def _stretch_bits(horizon: int, actions: bool, coin: bool):
+    """`episode_bits` as a kernel of its own: made where they are read, XLA would make them one by one."""
+    return separate(lambda key, times: episode_bits(key, times, horizon, actions, coin))
 
 
-def episode_words(
+def episode_bits(
     key: tuple[Array, Array], times: Array, horizon: int, actions: bool = False, coin: bool = False
 ) -> jax.Array:
-    """Random words uint32 [episodes, words, W]: word c of episode t is threefry(key, (t, c)), whatever the chunk.
+    """Random bits uint32 [episodes, numbers, W]: number c of episode t is threefry(key, (t, c)), whatever the chunk.
 
     The outcome of stage i takes c = i. If there are ``actions`` to draw, that of stage i takes c = `ACTIONS` + i, and if a
-    ``coin`` is flipped after the episode (one-bit feedback), it takes c = `COIN`: no word depends on H.
-    Only the first word of every block is used: XLA would compute the block again for the second.
+    ``coin`` is flipped after the episode (one-bit feedback), it takes c = `COIN`: none depends on H.
+    Only the first half of every block is used: XLA would compute the block again for the second.
     """
     count = horizon * (2 if actions else 1) + coin
     shape = (times.size, count, *key[0].shape)

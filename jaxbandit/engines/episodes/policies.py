@@ -55,8 +55,14 @@ class PolicyForm:
         return jnp.moveaxis(policy.reshape(policy.shape[0], self.horizon, -1), 0, 1)
 
     def packed(self, policy: Array) -> jax.Array:
-        """The actions [k, HW] from level 1 on in few bytes; those out of range become -1 or A."""
+        """The actions [k, HW] from level 1 on in few bytes; those out of range become -1 or A. Probabilities as they are."""
+        if self.randomised:
+            return policy
         return _pack(self.num_actions, self.packed_type)(self.by_levels(policy)[1:])
+
+    def unpacked(self, policies: Array, lanes: int) -> jax.Array:
+        """Packed actions [E, k, HW] as [E, k, H, W]."""
+        return policies.reshape(*policies.shape[:2], self.horizon, lanes)
 
 
 @cache

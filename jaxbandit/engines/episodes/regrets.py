@@ -6,20 +6,27 @@ that is wrong anywhere is nan, whether or not the state is ever visited. (Level 
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cache, reduce
 
 import jax
 import jax.numpy as jnp
 
+from jaxbandit.engines.episodes.walking import look
 from jaxbandit.engines.episodes.world import EpisodeWorld
 from jaxbandit.learner.fitting import TOLERANCE
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import together
+from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active
 
 
-def deterministic_regret(world: EpisodeWorld, policies: Array) -> jax.Array:
-    """Of policies int [E, k, H, W], level 0 left out, as float32 [E, W]."""
+def deterministic_regret(world: EpisodeWorld, policies: Array, outcomes: int = 0) -> jax.Array:
+    """Of policies int [E, k, H, W], level 0 left out, as float32 [E, W]; ``outcomes``: M, if they are looked up."""
+    if outcomes:
+        num_actions = world.gap.shape[2]
+        wrong = jnp.any((policies < 0) | (policies >= num_actions), axis=(1, 2))
+        tables = (world.gap, world.chance, world.next_level, world.row)
+        tail = _of_outcomes(outcomes)(tables, policies.astype(jnp.int32))
+        return jnp.where(wrong, jnp.nan, _from_start(world, tail))
     return _from_start(world, _of_actions(world.gap, world.transition, policies))
 
 
@@ -45,8 +52,41 @@ def _of_actions(gap: Array, transition: Array, policies: Array) -> jax.Array:
     return jax.lax.scan(back, tail, stages, unroll=horizon if active().straight else 1)[0]
 
 
-def randomised_regret(world: EpisodeWorld, policy: Array) -> jax.Array:
+def randomised_regrets(world: EpisodeWorld, policies: Array, outcomes: int = 0) -> jax.Array:
+    """Of randomised policies float [E, H, k+1, A, W], as float32 [E, W].
+
+    Where branches are free a policy that is the one before it in every lane is not evaluated again: block learners play
+    one policy for many episodes.
+    """
+    if not active().branches:
+        return jax.vmap(lambda policy: randomised_regret(world, policy, outcomes))(policies)
+
+    def one(last, turn):
+        policy, new = turn
+        regret = jax.lax.cond(new, lambda: randomised_regret(world, policy, outcomes), lambda: last)
+        return regret, regret
+
+    new = jnp.any(_renewed(policies), axis=-1)
+    last = jnp.zeros(policies.shape[-1:], jnp.float32)
+    return jax.lax.scan(one, last, (policies, new))[1]
+
+
+@separate
+def _renewed(policies: Array) -> jax.Array:
+    """bool [E, W]: whether a policy differs from the one before it; nan differs from nan. Lanes stay apart: a reduction
+    of all axes is not vectorised."""
+    differ = jnp.any(policies[1:] != policies[:-1], axis=(1, 2, 3))
+    return jnp.concatenate([jnp.ones((1, differ.shape[1]), bool), differ])
+
+
+def randomised_regret(world: EpisodeWorld, policy: Array, outcomes: int = 0) -> jax.Array:
     """Of a randomised policy float [H, k+1, A, W], as float32 [W]."""
+    if outcomes:
+        shares = policy[:, 1:]
+        right = (jnp.min(shares, axis=2) >= 0) & (jnp.abs(jnp.sum(shares, axis=2) - 1) <= TOLERANCE)
+        tables = (world.gap, world.chance, world.next_level, world.row)
+        tail = _of_outcomes(outcomes)(tables, jnp.moveaxis(shares, (1, 2), (0, 1)))
+        return jnp.where(jnp.all(right, axis=(0, 1)), _from_start(world, tail)[0], jnp.nan)
     tail = _of_probabilities(world.gap, world.transition, policy)
     return _from_start(world, tail[:, None])[0]
 
@@ -75,6 +115,54 @@ def _of_probabilities(gap: Array, transition: Array, policy: Array) -> jax.Array
     unroll = policy.shape[0] if active().straight else 1
     steps = (gap, transition, policy)
     return jax.lax.scan(back, tail, steps, reverse=True, unroll=unroll)[0]
+
+
+@cache
+def _of_outcomes(num_outcomes: int):
+    """From every level, float32 [k, E, W], by looking up where each outcome leads: H k M look-ups and not H k^2 products.
+
+    Of actions int32 [E, k, H, W] in range (others count as the nearest one), or of probabilities float [k, A, H, W].
+    """
+
+    @together
+    def tails(tables, policies):
+        gap, chance, next_level, row = tables
+        horizon, width, num_actions, lanes = gap.shape
+        mixed = jnp.issubdtype(policies.dtype, jnp.floating)
+        episodes = 1 if mixed else policies.shape[0]
+        size = episodes * lanes
+        level = jnp.arange(1, width + 1, dtype=jnp.int32)[:, None, None]
+        lane = jnp.arange(lanes, dtype=jnp.int32)[None, None]
+        place = jnp.arange(size, dtype=jnp.int32).reshape(1, episodes, lanes)
+
+        def q(tail, i, action):
+            """Of one action [k, E, W] at every level, [k, E, W]."""
+            here = (level - 1) * num_actions + action
+            value = look(gap.reshape(-1), (i * width * num_actions + here) * lanes + lane)
+            index = row[i][None, None] + (level * num_actions + action) * num_outcomes
+            for m in range(num_outcomes):
+                following = look(next_level, index + m)
+                value = value + look(chance, index + m) * look(tail, following * size + place)
+            return value
+
+        def back(tail, i):
+            if mixed:
+                shares = policies[:, :, i]
+                blank = jnp.zeros((width, 1, lanes), jnp.int32)
+                values = [shares[:, a][:, None] * q(tail, i, blank + a) for a in range(num_actions)]
+                value = reduce(jnp.add, values)
+            else:
+                actions = jnp.clip(jnp.moveaxis(policies[:, :, i], 0, 1), 0, num_actions - 1)
+                value = q(tail, i, actions)
+            return jnp.concatenate([jnp.zeros(size, jnp.float32), value.reshape(-1)]), None
+
+        stages = jnp.arange(horizon - 1, -1, -1, dtype=jnp.int32)
+        tail = jnp.zeros((width + 1) * size, jnp.float32)
+        unroll = horizon if active().straight else 1
+        found = jax.lax.scan(back, tail, stages, unroll=unroll)[0]
+        return found[size:].reshape(width, episodes, lanes)
+
+    return tails
 
 
 def _from_start(world: EpisodeWorld, tail: Array) -> jax.Array:

@@ -23,6 +23,7 @@ from jaxbandit.engines.runner import (
     to_32_bits,
 )
 from jaxbandit.errors import LearnerError
+from jaxbandit.kernels import find_kernel
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.programs import PROGRAMS
 
@@ -58,9 +59,14 @@ class EpisodeRunner(Runner):
 
     @cached_property
     def width(self) -> int:
-        """The platform's, halved until a tile takes no more than it may there."""
+        """The platform's, halved until a tile takes no more than it may there; without a kernel, until the learner's tables
+        fit into a cache."""
         width, most = self.platform.lanes, self.platform.tile_bytes
         while most is not None and width > 1 and width * self.bytes_per_lane > most:
+            width //= 2
+        fast = find_kernel(self.rules, self.sizes, self.platform.name) is not None
+        cache = None if fast else self.platform.cache_bytes
+        while cache is not None and width > 1 and width * self.learner_bytes() > cache:
             width //= 2
         return width
 
@@ -78,12 +84,7 @@ class EpisodeRunner(Runner):
         )
 
     def _begin(self, tile: TileArrays) -> tuple[Any, Any]:
-        constants, state = to_32_bits(self.name, self.initial_states(tile))
-        if self.rules.lanes_last:
-            constants, state = jax.tree.map(
-                lambda x: np.ascontiguousarray(np.moveaxis(x, 0, -1)), (constants, state)
-            )
-        return constants, state
+        return to_32_bits(self.name, self.initial_states(tile))
 
     def lanes(self, tile: TileArrays) -> loop.Lanes:
         """What the lanes of a tile are, on its device."""
@@ -98,7 +99,7 @@ class EpisodeRunner(Runner):
     def start_tile(self, tile: TileArrays) -> Carry:
         """The carry before the first episode."""
         _, state = self._begin(tile)
-        self.check_reports(state, self.axis)
+        self.check_reports(state)
         # A wrong first policy is told before anything runs.
         _, _, policy, gap = self._play(tile, state, 0, 0)
         self._refuse(tile, policy, gap, 1)
@@ -119,16 +120,8 @@ class EpisodeRunner(Runner):
             if self.metrics:  # a call ends where the state is looked at
                 due = self.points[np.searchsorted(self.points, done, side="right")]
                 count = min(count, int(due) - done)
-            if self._due is not None:
-                count = min(count, self._due(done) - done)
             carry = self._call(tile, carry, count)
         return carry
-
-    @property
-    def _due(self) -> Callable[[int], int] | None:
-        """Where a call must end at the latest, if the learner says so on this platform."""
-        form = self.rules.straight
-        return form.due if self.platform.straight and form is not None else None
 
     def _call(self, tile: TileArrays, carry: Carry, count: int) -> Carry:
         done = int(carry["episode"])
@@ -142,8 +135,6 @@ class EpisodeRunner(Runner):
         curve[:, due] = sums.T
         metrics = dict(carry["metrics"])
         if self.metrics and due.size and self.points[due[-1]] == done + count:
-            if self._due is not None:  # the next policy may be one that the next call finds
-                state, _, policy, _ = self._play(tile, state, done + count, 0)
             for name, value in self._measure(tile, state, policy).items():
                 metrics[name] = metrics[name].copy()
                 metrics[name][:, due[-1]] = value
@@ -177,7 +168,7 @@ class EpisodeRunner(Runner):
             return {}
         with x64(False):
             constants = self.lanes(tile).constants
-            seen = (first_axis(policy), constants, np.float32, self.axis)
+            seen = (first_axis(policy), constants, np.float32)
             return self.evaluate_metrics(tile, state, *seen)
 
     def tile_curves(self, carry: Carry) -> np.ndarray:
@@ -198,10 +189,9 @@ class EpisodeRunner(Runner):
         self, tile: TileArrays, state: Any, done: int, count: int
     ) -> tuple[tuple[Any, Callable, tuple], tuple[int, ...]]:
         """Name, function and arguments of the program that plays episodes, and which of them it may overwrite."""
-        rules = self.rules
-        forms = (rules.lanes_last, rules.renewed, rules.straight, rules.staged)
-        name = ("episodes", self.key("act", "update", "feedback"), forms, self.all_sizes)
-        function = partial(loop.run_chunk, rules, self.all_sizes)
+        fast = find_kernel(self.rules, self.sizes, self.platform.name) is not None
+        name = ("episodes", self.key("act", "update", "feedback"), fast, self.all_sizes)
+        function = partial(loop.run_chunk, self.rules, self.all_sizes)
         args = (self.lanes(tile), state, jnp.uint32(done), jnp.int32(count))
         return (name, function, args), (1,) if self.platform.donates else ()
 
@@ -255,12 +245,7 @@ class EpisodeRunner(Runner):
             "final_policy": actions,
         }
         with x64():  # as the block engine: what a learner counts may be multiplied there
-            return found | self.reports(tile, carry["state"], self.axis)
-
-    @property
-    def axis(self) -> int:
-        """Where the state's lanes are."""
-        return -1 if self.rules.lanes_last else 0
+            return found | self.reports(tile, carry["state"])
 
 
 def first_axis(policy: Any) -> np.ndarray:

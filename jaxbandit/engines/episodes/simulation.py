@@ -9,18 +9,16 @@ stage with tables that name any level.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, reduce
+from functools import reduce
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines.episodes.walking import at_level, column, look, walk
+from jaxbandit.engines.episodes.walking import column, look, walk
 from jaxbandit.engines.episodes.world import MOST_LEVELS, EpisodeWorld
 from jaxbandit.feedback import Trajectory
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate
 from jaxbandit.xla.platforms import active
 from jaxbandit.xla.threefry import unit_float32
 
@@ -94,65 +92,21 @@ def _follow(would: Array, level: Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _any_levels(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> Trajectory:
-    """The episode of a policy int32 [H, k+1, W] of actions in range, however many the levels."""
-    parts = _parts(sizes)
-    levels = _chain(sizes, world, policy, words)
-    flat = jnp.moveaxis(policy, 1, 0).reshape(policy.shape[1], -1)
-    actions = parts.chosen(flat, levels.reshape(-1))
-    index = parts.index(world.row.reshape(-1), levels.reshape(-1), actions)
-    entry = look(world.alias, parts.place(index, words.reshape(-1)))
-    outcome = parts.outcome(index, entry, words.reshape(-1))
-    return Trajectory(
-        levels=levels,
-        actions=actions.reshape(words.shape),
-        rewards=look(world.reward, outcome).reshape(words.shape),
-        next_levels=look(world.next_level, outcome).reshape(words.shape),
-    )
-
-
-class Parts(NamedTuple):
-    """The kernels of an episode; stages and lanes are one axis [HW]."""
-
-    chosen: Callable
-    """(policy [k+1, HW], levels) -> int32 [HW]: the actions that are played."""
-    index: Callable
-    """(row, levels, actions) -> int32 [HW]: where the tables of their outcomes begin."""
-    place: Callable
-    """(index, words) -> int32 [HW]: the column that is drawn."""
-    outcome: Callable
-    """(index, entry, words) -> int32 [HW]: the outcome."""
-
-
-@cache
-def _parts(sizes: Sizes) -> Parts:
+    """The episode of a policy int32 [H, k+1, W] of actions in range, however many the levels: stage by stage."""
     A, M = sizes[2:]
+    lanes = words.shape[1]
+    lane = jnp.arange(lanes, dtype=jnp.int32)
 
-    @separate
-    def index(row, levels, actions):
-        return row + (levels * A + actions) * M
-
-    @separate
-    def place(index, words):
-        return index + column(words, M)[0]
-
-    @separate
-    def outcome(index, entry, words):
-        place, rest = column(words, M)
+    def step(level, stage):
+        row, actions, word = stage
+        action = look(actions.reshape(-1), level * lanes + lane)
+        index = row + (level * A + action) * M
+        place, rest = column(word, M)
+        entry = look(world.alias, index + place)
         own = rest < (entry >> jnp.uint32(8))
-        return index + jnp.where(own, place, (entry & jnp.uint32(255)).astype(jnp.int32))
-
-    return Parts(chosen=separate(at_level), index=index, place=place, outcome=outcome)
-
-
-def _chain(sizes: Sizes, world: EpisodeWorld, policy: Array, words: Array) -> jax.Array:
-    """The levels int32 [H, W] of the path, stage by stage; policy [H, k+1, W]."""
-    parts = _parts(sizes)
-
-    def step(level, x):
-        row, actions, word = x
-        index = parts.index(row, level, at_level(actions, level))
-        outcome = parts.outcome(index, look(world.alias, parts.place(index, word)), word)
-        return look(world.next_level, outcome), level
+        outcome = index + jnp.where(own, place, (entry & jnp.uint32(255)).astype(jnp.int32))
+        following = look(world.next_level, outcome)
+        return following, Trajectory(level, action, look(world.reward, outcome), following)
 
     unroll = sizes.horizon if active().straight else 1
     return jax.lax.scan(step, world.start, (world.row, policy, words), unroll=unroll)[1]

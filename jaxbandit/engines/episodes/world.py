@@ -31,6 +31,8 @@ class EpisodeWorld(NamedTuple):
     """float32 [W * H * (k+1) * A * M]."""
     next_level: Array
     """int32 [W * H * (k+1) * A * M]."""
+    chance: Array
+    """float32 [W * H * (k+1) * A * M]: the probability of each outcome."""
     start: Array
     """int32 [W]: the level of the first stage."""
     row: Array
@@ -38,7 +40,13 @@ class EpisodeWorld(NamedTuple):
     gap: Array
     """float32 [H, k, A, W]: Opt_{l,i} - Q*_{l,i}(a), levels 1..k."""
     transition: Array
-    """float32 [H, k, A, k, W]: p_i(s | l, a) among the levels 1..k."""
+    """float32 [H, k, A, k, W]: p_i(s | l, a) among the levels 1..k; [0] where outcomes are looked up instead
+    (`by_outcomes`)."""
+
+
+def by_outcomes(width: int, num_outcomes: int) -> bool:
+    """Whether regrets are computed outcome by outcome: from some levels on, if few of them can follow."""
+    return width >= MOST_LEVELS and 4 * num_outcomes <= width
 
 
 class InstanceTables(NamedTuple):
@@ -49,6 +57,7 @@ class InstanceTables(NamedTuple):
     paid: np.ndarray
     reward: np.ndarray
     next_level: np.ndarray
+    chance: np.ndarray
     gap: np.ndarray
     transition: np.ndarray
 
@@ -66,10 +75,13 @@ def make_episode_world(mdps: MDP) -> EpisodeWorld:
         paid=np.concatenate([table.paid for table in tables]),
         reward=np.concatenate([table.reward for table in tables]),
         next_level=np.concatenate([table.next_level for table in tables]),
+        chance=np.concatenate([table.chance for table in tables]),
         start=np.asarray(mdps.start, np.int32),
         row=first[None] * size + np.arange(horizon, dtype=np.int32)[:, None] * (size // horizon),
         gap=np.stack([table.gap for table in tables], axis=-1),
-        transition=np.stack([table.transition for table in tables], axis=-1),
+        transition=np.zeros(0, np.float32)
+        if by_outcomes(mdps.width, mdps.num_outcomes)
+        else np.stack([table.transition for table in tables], axis=-1),
     )
 
 
@@ -77,7 +89,8 @@ def make_episode_world(mdps: MDP) -> EpisodeWorld:
 def _tables(mdp: MDP) -> InstanceTables:
     gap, transition = exact_tables(mdp)
     chex.assert_equal_shape([mdp.prob, mdp.reward, mdp.next_level])
-    alias = alias_tables(normalised_prob(mdp))
+    prob = normalised_prob(mdp)
+    alias = alias_tables(prob)
     target = np.asarray(mdp.next_level, np.int32)
     reward = np.asarray(mdp.reward, np.float32)
     other = np.take_along_axis(reward, (alias & 255).astype(np.int64), axis=-1)
@@ -87,6 +100,7 @@ def _tables(mdp: MDP) -> InstanceTables:
         paid=np.stack([other, reward], axis=-1).ravel(),
         reward=reward.ravel(),
         next_level=target.ravel(),
+        chance=prob.astype(np.float32).ravel(),
         gap=gap.astype(np.float32)[:, 1:],
         transition=transition.astype(np.float32)[:, 1:, :, 1:],
     )

@@ -1,4 +1,4 @@
-"""The loop over episodes: keys by episode, any cut into calls, lanes-last code and vmapped code."""
+"""The loop over episodes: keys by episode, any cut into calls, and in any length."""
 
 import functools
 import itertools
@@ -12,7 +12,6 @@ from lanes_by_hand import general, sizes_of, stack
 import jaxbandit as jb
 from jaxbandit.engines.episodes import loop
 from jaxbandit.engines.episodes.world import make_episode_world
-from jaxbandit.testing.lanes import run_lanes
 from jaxbandit.xla.platforms import GPU, tracing_for
 from jaxbandit.xla.threefry import key_words
 
@@ -58,24 +57,24 @@ def test_episodes_have_keys_of_their_own_in_any_cut(platform):
 def test_words_of_an_episode_do_not_depend_on_the_stretch():
     key = key_words(jax.random.split(jax.random.key(0), 2))
     times = jnp.arange(5, dtype=jnp.uint32)
-    whole = np.asarray(loop.episode_words(key, times, 6))
+    whole = np.asarray(loop.episode_bits(key, times, 6))
     assert whole.shape == (5, 6, 2)
     assert np.unique(whole).size == whole.size
-    np.testing.assert_array_equal(loop.episode_words(key, times[3:], 6), whole[3:])
-    np.testing.assert_array_equal(loop.episode_words(key, times, 3), whole[:, :3])
+    np.testing.assert_array_equal(loop.episode_bits(key, times[3:], 6), whole[3:])
+    np.testing.assert_array_equal(loop.episode_bits(key, times, 3), whole[:, :3])
 
 
 def test_words_of_an_episode_do_not_depend_on_the_horizon():
     """Outcomes, actions and the coin have counters of their own, so that longer episodes only have more of them."""
     key = key_words(jax.random.split(jax.random.key(0), 2))
     times = jnp.arange(5, dtype=jnp.uint32)
-    short, long = (np.asarray(loop.episode_words(key, times, H, True, True)) for H in (3, 7))
+    short, long = (np.asarray(loop.episode_bits(key, times, H, True, True)) for H in (3, 7))
     assert np.unique(long).size == long.size
     outcomes, actions, coin = np.split(long, [7, 14], axis=1)
     np.testing.assert_array_equal(np.split(short, [3, 6], axis=1)[0], outcomes[:, :3])
     np.testing.assert_array_equal(np.split(short, [3, 6], axis=1)[1], actions[:, :3])
     np.testing.assert_array_equal(np.split(short, [3, 6], axis=1)[2], coin)
-    np.testing.assert_array_equal(loop.episode_words(key, times, 7), outcomes)
+    np.testing.assert_array_equal(loop.episode_bits(key, times, 7), outcomes)
 
 
 def test_keys_of_learners_are_those_of_jax():
@@ -84,19 +83,3 @@ def test_keys_of_learners_are_those_of_jax():
     for lane in range(4):
         expected = jax.random.fold_in(jax.random.fold_in(keys[lane], 1), 9)
         assert (jax.random.key_data(found[lane]) == jax.random.key_data(expected)).all()
-
-
-@pytest.mark.parametrize("name", ["ucbvi", "expref", "ucbvi-doubling"])
-def test_lanes_last_code_equals_the_vmapped_code(name):
-    parameters = {"expref": {"episodes_scale": 0.01, "last_epsilon": 0.1, "threshold": 0.2}}
-    learner = jb.make_learner(name, **parameters.get(name, {}))
-    assert learner.lanes_last
-    keys = jax.random.split(jax.random.key(4), (1, 3))
-    points = np.arange(1, 65)
-    fast, slow = (
-        run_lanes("episodes", [learner._replace(lanes_last=last)], [general()], keys, 64, points)[0]
-        for last in (True, False)
-    )
-    assert fast.keys() == slow.keys()
-    for key, value in fast.items():
-        np.testing.assert_allclose(value, slow[key], rtol=1e-5, atol=1e-6)

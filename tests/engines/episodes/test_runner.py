@@ -122,7 +122,7 @@ def test_a_lane_has_the_same_bits_in_any_company():
         alone, last = run_lanes("episodes", learners[g : g + 1], [mdps()[g]], *one)
         for name, value in alone.items():
             np.testing.assert_array_equal(value[0, 0], whole[name][g, s])
-        np.testing.assert_array_equal(last.counts[..., 0, 0], state.counts[..., g, s])
+        np.testing.assert_array_equal(last.visits[0, 0], state.visits[g, s])
 
 
 def test_average_regret_of_ucbvi_falls_to_zero():

@@ -1,0 +1,430 @@
+"""Self-contained HTML pages, without scripts: of results (`make_report`), and of everything there is (`make_gallery`).
+
+`make_report` takes a folder of an experiment (as ``jaxbandit run`` leaves it: figures and tables
+are taken as they are) or a single file of results (its regret is plotted and tabulated).
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import inspect
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jaxbandit import checks
+from jaxbandit.description import as_html, describe, entries, names, paragraphs, small_instance
+from jaxbandit.experiment import experiments_folder, load_experiment
+from jaxbandit.files import read_file, regular_files, write_atomically
+from jaxbandit.plotting.files import read_about
+from jaxbandit.result_axes import RUNS, check_axes
+from jaxbandit.sweeps.shards import described
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+LARGEST = 2**26
+"""Bytes of a figure or a table that are put into the page."""
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; }
+body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.3rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc; }
+h3 { font-size: 1.05rem; margin: 1.6rem 0 0.3rem; } figure { margin: 0.6rem 0 1.4rem; }
+img { max-width: 100%; display: block; margin: 0 auto; }
+figcaption { color: #595959; font-size: 0.85rem; margin-top: 0.4rem; }
+nav { font-size: 0.9rem; line-height: 1.6; }
+table { border-collapse: collapse; font-size: 0.88rem; margin: 0.8rem 0; }
+th, td { border: 1px solid #ccc; padding: 0.2rem 0.6rem; text-align: left; vertical-align: top; }
+th { background: #f2f2f2; }
+pre { overflow-x: auto; background: #f7f7f7; padding: 0.8rem; font-size: 0.82rem; }
+.note { color: #595959; font-size: 0.9rem; } details { margin: 0.5rem 0; }
+""".strip()
+
+MOST_FIGURES = 4
+"""Of one experiment."""
+
+
+def make_report(
+    results: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Writes the page and returns its path; by default report.html in the folder, or FILE.html
+    beside a file.
+
+    Example:
+        >>> make_report("nowhere")
+        Traceback (most recent call last):
+        ...
+        ValueError: results: nowhere does not exist; accepted: a folder or a .nc file written by jaxbandit run
+    """
+    source = Path(results)
+    datasets = read_results(source)
+    target = Path(out) if out is not None else default_path(source)
+    exists = FileExistsError(
+        f"out: {target} exists; give another --out, or --overwrite to replace it"
+    )
+    if os.path.lexists(target) and not overwrite:
+        raise exists
+    if source.is_dir():
+        figures, texts = read_figures(source), regular_files(source, "*.md", "*.txt")
+        tables = {
+            file.name: read_file(file, limit=LARGEST).decode("utf-8", "replace") for file in texts
+        }
+    else:
+        figures, tables = [], {}
+    if not figures and datasets:
+        figures = [_picture(label, dataset) for label, dataset in datasets.items()]
+    if not tables and datasets:
+        tables = {label: _final_regret(dataset) for label, dataset in datasets.items()}
+    title = source.resolve().name if source.is_dir() else source.stem
+    target.parent.mkdir(parents=True, exist_ok=True)
+    content = page(title, figures, tables, datasets).encode("utf-8")
+    try:
+        write_atomically(target, content, overwrite=overwrite)
+    except FileExistsError:  # another process was faster
+        raise exists from None
+    return target
+
+
+class Picture(NamedTuple):
+    """A figure of the page."""
+
+    name: str
+    data: bytes
+    """A PNG."""
+    title: str = ""
+    caption: str = ""
+
+    def html(self) -> str:
+        """The heading, the picture and its caption."""
+        title = self.title or self.name.replace("_", " ")
+        caption = f"{self.name}: {self.caption}" if self.caption else self.name
+        return (
+            f"<h3>{html.escape(title[:1].upper() + title[1:])}</h3>\n<figure>{image(self.name, self.data)}"
+            f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+        )
+
+
+def read_figures(folder: Path) -> list[Picture]:
+    """The figures of a folder: those of its experiment in their order, then the others by name."""
+    found = []
+    for file in regular_files(folder, "*.png"):
+        data = read_file(file, limit=LARGEST)
+        about = read_about(data)
+        number = re.match(r"figure (\d+) of ", about.get("Comment", ""))
+        picture = Picture(file.stem, data, about.get("Title", ""), about.get("Description", ""))
+        found.append((int(number[1]) if number else 10**6, picture))
+    return [picture for _, picture in sorted(found, key=lambda each: each[0])]
+
+
+def default_path(source: Path) -> Path:
+    """Where the report of a folder or of a file goes."""
+    return source / "report.html" if source.is_dir() else source.with_suffix(".html")
+
+
+def read_results(source: Path) -> dict[str, Dataset]:
+    """The datasets of a folder or of a file, by label; a folder may hold tables alone."""
+    if not source.exists():
+        raise ValueError(
+            f"results: {source} does not exist; accepted: a folder or a .nc file written by jaxbandit run"
+        )
+    if not source.is_dir():
+        return {source.stem: _read(source)}
+    files = regular_files(source, "*.nc")
+    if not files and not list(source.glob("*.md")):
+        raise ValueError(
+            f"results: {source} holds no .nc files; accepted: a folder written by jaxbandit run"
+        )
+    return {file.stem: _read(file) for file in files}
+
+
+def _read(file: Path) -> Dataset:
+    """The results of a sweep; anything else is refused, before somebody draws it."""
+    from jaxbandit.results import load
+
+    checks.printable("results", file.stem)
+    dataset = load(file)
+    curves = dataset.get("regret")
+    try:
+        if curves is None:
+            raise ValueError("no regret")
+        if missing := set(RUNS) - {"parameter", *curves.dims}:
+            raise ValueError(f"no {sorted(missing)[0]}")
+        check_axes(dataset)
+    except ValueError as error:
+        raise ValueError(
+            f"results: {file} does not have what a sweep gives ({error}); accepted: a .nc file written by jaxbandit run"
+        ) from None
+    for name in ("config", "versions"):
+        described(dataset, name)
+    return dataset
+
+
+def page(
+    title: str,
+    figures: Sequence[Picture],
+    tables: Mapping[str, str],
+    datasets: Mapping[str, Dataset],
+) -> str:
+    """The page as text.
+
+    Example:
+        >>> "<h1>results &amp; more</h1>" in page("results & more", [], {"a.md": "| x |\\n|---|\\n| 1 |"}, {})
+        True
+    """
+    body = [f"<h1>{html.escape(title)}</h1>"]
+    if datasets:
+        dates = sorted(
+            str(dataset.attrs.get("created", "unknown")) for dataset in datasets.values()
+        )
+        period = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
+        body.append(f'<p class="note">Results of {html.escape(period)}.</p>')
+    if figures:
+        body.append("<h2>Figures</h2>")
+        body += [figure.html() for figure in figures]
+    if tables:
+        body.append("<h2>Tables</h2>")
+        for name, text in tables.items():
+            body.append(f"<h3>{html.escape(Path(name).stem)}</h3>\n{text_to_html(text)}")
+    if datasets:
+        body.append("<h2>Configuration</h2>")
+        body += [_configuration(label, dataset) for label, dataset in datasets.items()]
+        body.append("<h2>Versions</h2>")
+        body.append(_versions(datasets.values()))
+    return _document(title, body)
+
+
+def _document(title: str, body: Sequence[str]) -> str:
+    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title>\n<style>\n{STYLE}\n</style>'
+    inside = "\n".join(body)
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{inside}\n</body>\n</html>\n'
+
+
+def text_to_html(text: str) -> str:
+    """Paragraphs and tables of markdown, or aligned text as it is.
+
+    Example:
+        >>> text_to_html("| a | b |\\n|---|---|\\n| 1 | < |")
+        '<table>\\n<tr><th>a</th><th>b</th></tr>\\n<tr><td>1</td><td>&lt;</td></tr>\\n</table>'
+    """
+    if "\n|--" not in text:
+        return f"<pre>{html.escape(text)}</pre>"
+    parts = []
+    for block in text.strip().split("\n\n"):
+        lines = block.split("\n")
+        if block.startswith("|"):
+            rows = [_row(lines[0], "th"), *(_row(line, "td") for line in lines[2:])]
+            parts.append("\n".join(["<table>", *rows, "</table>"]))
+        else:
+            parts.append(f"<p>{html.escape(' '.join(lines))}</p>")
+    return "\n".join(parts)
+
+
+def _row(line: str, tag: str) -> str:
+    inside = line.strip().removeprefix("|").removesuffix("|")
+    cells = [re.sub(r"\\([|<\[])", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", inside)]
+    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def image(name: str, data: bytes) -> str:
+    """A PNG inside the page."""
+    encoded = base64.b64encode(data).decode("ascii")
+    return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{encoded}">'
+
+
+def _picture(label: str, dataset: Dataset) -> Picture:
+    """The regret."""
+    from jaxbandit.plotting import plot_regret
+
+    buffer = io.BytesIO()
+    drawn = plot_regret(dataset, inset=True)
+    drawn.figure.savefig(buffer, format="png", dpi=150)
+    return Picture(label, buffer.getvalue(), f"regret of {label}", drawn.caption)
+
+
+def _final_regret(dataset: Dataset) -> str:
+    from jaxbandit import stats
+
+    episodes = int(dataset["episode"].values[-1])
+    return f"regret after {episodes:,} episodes\n{stats.format_table(stats.final_table(dataset))}"
+
+
+def _configuration(label: str, dataset: Dataset) -> str:
+    config = described(dataset, "config")
+    names = ("num_episodes", "num_seeds", "seed", "devices")
+    short = ", ".join(
+        f"{name} {config[name]:,}" for name in names if isinstance(config.get(name), int)
+    )
+    learners, instances = (
+        ", ".join(map(str, dataset[axis].values)) for axis in ("learner", "instance")
+    )
+    rows = [("learners", learners), ("instances", instances), ("sizes", short)]
+    table = "\n".join(f"<tr><th>{a}</th><td>{html.escape(b)}</td></tr>" for a, b in rows)
+    everything = html.escape(json.dumps(config, indent=1))
+    return (
+        f"<h3>{html.escape(label)}</h3>\n<table>\n{table}\n</table>\n"
+        f"<details><summary>everything</summary>\n<pre>{everything}</pre></details>"
+    )
+
+
+def _versions(datasets: Iterable[Dataset]) -> str:
+    """Versions of the software and the kind of device; normally the same for all sweeps of a
+    folder."""
+    found: dict[str, dict[str, Any]] = {}
+    for dataset in datasets:
+        for name, version in described(dataset, "versions").items():
+            found.setdefault(name, {})[str(version)] = None
+    lines = ["<table>"]
+    for name, versions in found.items():
+        lines.append(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(', '.join(versions))}</td></tr>"
+        )
+    return "\n".join([*lines, "</table>"])
+
+
+def make_gallery(
+    out: str | os.PathLike[str],
+    results: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Writes the page and returns its path.
+
+    Args:
+        out: the file, which ends in .html.
+        results: a folder of results (results/NAME/*.png, as ``jaxbandit run`` leaves them) whose
+            figures are shown; without it, those that come with the sources, if they are there.
+        overwrite: replace the file if it exists.
+
+    Example:
+        >>> make_gallery("gallery.txt")
+        Traceback (most recent call last):
+        ...
+        ValueError: gallery: gallery.txt; accepted: a file name that ends in .html
+    """
+    target = Path(out)
+    if target.suffix not in (".html", ".htm"):
+        raise ValueError(f"gallery: {target}; accepted: a file name that ends in .html")
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"gallery: {target} exists; give another name, or --overwrite")
+    if results is not None and not Path(results).is_dir():
+        raise ValueError(
+            f"results: {results}; accepted: a folder of folders written by jaxbandit run"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(target, gallery_page(None if results is None else Path(results)).encode())
+    return target
+
+
+def gallery_page(results: Path | None = None) -> str:
+    """The page as text."""
+    import jaxbandit
+
+    listed = {
+        "experiments": sorted(names("experiment"), key=lambda name: name != "prophet"),
+        "instances": sorted(names("instance"), key=_use),
+        "learners": names("learner"),
+        "feedback": names("feedback"),
+        "API": list(jaxbandit.__all__),
+    }
+    kinds = {"experiments": "experiment", "instances": "instance", "learners": "learner"}
+    body = [f"<h1>jaxbandit {html.escape(jaxbandit.__version__)}</h1>", "<nav>"]
+    for section, entries_of in listed.items():
+        links = " · ".join(
+            f'<a href="#{kinds.get(section, section)}-{html.escape(name)}">{html.escape(name)}</a>'
+            for name in entries_of
+        )
+        body.append(f'<p><a href="#{section}"><b>{section}</b></a>: {links}</p>')
+    body.append("</nav>")
+    parts = {
+        "experiments": _experiments(listed["experiments"], results),
+        "instances": _instances(listed["instances"]),
+        "learners": _described("learner"),
+        "feedback": _described("feedback"),
+        "API": _api(),
+    }
+    for section, lines in parts.items():
+        body += [f'<h2 id="{section}">{section}</h2>', *lines]
+    return _document("jaxbandit", body)
+
+
+def _use(name: str) -> tuple[bool, bool]:
+    """Prophet problems come first, the families of lower bounds last."""
+    return name.startswith("hard-"), not name.startswith("prophet")
+
+
+def _instances(listed: Sequence[str]) -> Iterator[str]:
+    from jaxbandit.plotting import plot_instance
+
+    for name in listed:
+        mdp, parameters = small_instance(name)
+        shown = ", ".join(f"{key}={value}" for key, value in parameters.items())
+        buffer = io.BytesIO()
+        plot_instance(mdp, title=f"{name}: {mdp!r}").figure.savefig(buffer, format="png", dpi=110)
+        yield from _entries(name, "instance")
+        yield image(name, buffer.getvalue())
+        yield f'<p class="note">here: {html.escape(shown)}</p>'
+
+
+def _described(kind: str) -> Iterator[str]:
+    for name in names(kind):
+        yield from _entries(name, kind)
+
+
+def _entries(name: str, kind: str) -> Iterator[str]:
+    yield f'<h3 id="{kind}-{html.escape(name)}">{html.escape(name)}</h3>'
+    for entry in describe(name, kind).entries:
+        yield entry.body()
+
+
+def _experiments(listed: Sequence[str], results: Path | None) -> Iterator[str]:
+    for name in listed:
+        yield from _entries(name, "experiment")
+        pictures = figures_of(name, results)
+        for file in pictures[:MOST_FIGURES]:
+            caption = read_about(file.read_bytes()).get("Description", "")
+            meaning = load_experiment(name).outputs.get(file.name, file.stem)
+            told = html.escape(f"{meaning}. {caption}" if caption else meaning)
+            yield f"<figure>{image(file.stem, file.read_bytes())}<figcaption>{told}</figcaption></figure>"
+        if not pictures and load_experiment(name).figures is not None:
+            yield f'<p class="note">no figure here yet: jaxbandit run {html.escape(name)}</p>'
+
+
+def figures_of(name: str, results: Path | None) -> list[Path]:
+    """The figures of an experiment: of the results, else those that come with the sources.
+
+    Example:
+        >>> figures_of("prophet", Path("nowhere"))
+        []
+    """
+    if results is not None:
+        return sorted((results / name).glob("*.png"))
+    folder = experiments_folder() / "figures"
+    listed = [folder / file for file in load_experiment(name).outputs]
+    return [file for file in listed if file.suffix == ".png" and file.exists()]
+
+
+def _api() -> Iterator[str]:
+    import jaxbandit
+
+    for name in jaxbandit.__all__:
+        thing: Any = getattr(jaxbandit, name)
+        first = paragraphs(inspect.getdoc(thing) or "")[0]
+        yield f'<h3 id="API-{html.escape(name)}">jaxbandit.{html.escape(name)}</h3>'
+        if inspect.isfunction(thing) or hasattr(thing, "__wrapped__"):
+            yield f"<p><code>{html.escape(f'{name}{inspect.signature(thing)}')}</code></p>"
+        yield f"<p>{as_html(first)}</p>"
+        told = entries(thing) if callable(thing) else {}
+        if told:
+            rows = "".join(
+                f"<tr><td><code>{html.escape(key)}</code></td><td>{as_html(text)}</td></tr>"
+                for key, text in told.items()
+            )
+            yield f"<table>{rows}</table>"

@@ -1,0 +1,62 @@
+"""MDPs with many levels: regrets by outcomes are exact, a single lane is what lanes side by side are, tiles get narrow."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from lanes_by_hand import stack
+
+import jaxbandit as jb
+from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regret
+from jaxbandit.engines.episodes.world import by_outcomes, make_episode_world
+from jaxbandit.testing.lanes import run_lanes
+
+H, K, A, M = 3, 32, 2, 3
+
+
+def general(seed=0):
+    random = np.random.default_rng(seed)
+    shape = (H, K + 1, A, M)
+    following = random.integers(1, K + 1, shape).astype(np.int32)
+    reward = (random.random(shape) / H).astype(np.float32)
+    following[:, 0], reward[:, 0] = 0, 0
+    prob = random.dirichlet(np.ones(M), shape[:3])
+    return jb.MDP(prob=prob, reward=reward, next_level=following, rank=None, start=np.int32(7))
+
+
+def test_regrets_by_outcomes_are_exact():
+    assert by_outcomes(K, M)
+    mdps = [general(0), general(1)]
+    world = jax.tree.map(jnp.asarray, make_episode_world(stack(*mdps)))
+    random = np.random.default_rng(2)
+    policies = random.integers(0, A, (4, K, H, 2)).astype(np.int8)
+    mixed = random.dirichlet(np.ones(A), (2, H, K + 1)).astype(np.float32)
+    found = np.asarray(deterministic_regret(world, jnp.asarray(policies), M))
+    shares = np.asarray(randomised_regret(world, jnp.asarray(np.moveaxis(mixed, 0, -1)), M))
+    for lane, mdp in enumerate(mdps):
+        for e in range(4):
+            table = np.zeros((H, K + 1), np.int32)
+            table[:, 1:] = policies[e, :, :, lane].T
+            exact = float(jb.planning.regret(mdp, jnp.asarray(table)))
+            assert found[e, lane] == pytest.approx(exact, abs=1e-6)
+        exact = float(jb.planning.regret(mdp, jnp.asarray(mixed[lane])))
+        assert shares[lane] == pytest.approx(exact, abs=1e-6)
+    policies[0, 3, 1, 0] = A
+    wrong = np.asarray(deterministic_regret(world, jnp.asarray(policies), M))
+    assert np.isnan(wrong[0, 0])
+    assert np.isfinite(wrong[1:]).all()
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_a_large_table_runs_the_readable_learner(stationary):
+    """Regrets of a lane are those of `jb.planning` along its policies: nonnegative, at most T, and the same in any tile."""
+    learner = jb.make_learner("ucbvi", bonus_scale=0.1, stationary=stationary)
+    keys = jax.random.split(jax.random.key(0), (1, 3))
+    points = np.asarray([5, 40])
+    whole, state = run_lanes("episodes", [learner], [general()], keys, 40, points)
+    one, _ = run_lanes("episodes", [learner], [general()], keys[:, 2:], 40, points)
+    np.testing.assert_array_equal(whole["regret"][0, 2], one["regret"][0, 0])
+    assert (whole["regret"] >= 0).all()
+    visits = np.asarray(state.model.visits)
+    assert visits.shape == (1, 3, 1 if stationary else H, K, A)
+    assert (visits.sum(axis=(2, 3, 4)) == 40 * H).all()

@@ -143,8 +143,8 @@ def sweeps(options: Options) -> dict[str, dict[str, Any]]:
 
     import jaxbandit as jb
 
-    seeds = options.choose_seeds(256, full=4096)
-    count = options.choose_instances(1024, full=10_000)
+    seeds = options.choose_seeds(64, full=4096)
+    count = options.choose_instances(256, full=10_000)
     once = jb.make_learner("thompson", warmup=1)
     fixed = {arms: jb.make_instance("bandit", means=means) for arms, means in BERNOULLI.items()}
     fixed |= {arms: clipped_normal(*how) for arms, how in CLIPPED.items()}

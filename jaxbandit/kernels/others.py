@@ -10,7 +10,9 @@ import jax.numpy as jnp
 
 from jaxbandit.kernels.kernel import Kernel
 from jaxbandit.learners.aggregate_po import aggregate_po
+from jaxbandit.learners.bandits import imed, kl_ucb, moss, ucb1
 from jaxbandit.learners.policy_gradient import policy_gradient
+from jaxbandit.learners.thompson import thompson
 from jaxbandit.types import Array
 
 
@@ -38,6 +40,9 @@ def lanes_last(act: Callable, update: Callable) -> Kernel:
 
 KERNELS = [
     (learner, platform, lanes_last(learner.act, learner.update))
-    for learner in (policy_gradient(), aggregate_po())
-    for platform in ("cpu", "gpu")
+    for learner, platforms in [
+        *[(learner, ("cpu", "gpu")) for learner in (policy_gradient(), aggregate_po())],
+        *[(learner, ("cpu",)) for learner in (ucb1(), moss(), kl_ucb(), imed(), thompson())],
+    ]
+    for platform in platforms
 ]

@@ -18,6 +18,8 @@ right for rewards of 0 and 1 and a valid bound for rewards in [0, 1].
 t counts *finished* episodes, as in SMPyBandits (the reference starts at the number of the next one: ln t against
 ln(t + 1)). Ties go to the first arm (``ties="first"``) or to a uniformly drawn one (``ties="random"``); the order of
 the arms matters to a greedy learner in the first case only.
+
+Functions without random ties also take arrays with lanes (seeds side by side) in trailing axes (`jaxbandit.kernels`).
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.specs import Choice, Flag, Probability, Real, Spec, check_all, takes
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import separate
 
 TIES = Choice("first", "random")
 NEWTON_STEPS = 8
@@ -224,9 +227,9 @@ def no_arms(problem: Problem, constants: Any, key: Array) -> Arms:
 def add_reward(arms: Arms, policy: Array, feedback: BanditFeedback, constants: Any) -> Arms:
     """The arms after one more episode: compensated sums."""
     del constants
-    chex.assert_shape([policy, feedback.total], [(1, 2), ()])
-    here = jnp.arange(arms.plays.size, dtype=jnp.int32) == policy[0, 1]
-    term = jnp.where(here, feedback.total.astype(jnp.float32) - arms.lost, 0)
+    chex.assert_shape(policy, (1, 2, *feedback.total.shape))
+    here = was_played(arms.plays, policy)
+    term = jnp.where(here, feedback.total.astype(jnp.float32)[None] - arms.lost, 0)
     total = arms.total + term
     return Arms(
         plays=arms.plays + here.astype(jnp.int32),
@@ -238,7 +241,12 @@ def add_reward(arms: Arms, policy: Array, feedback: BanditFeedback, constants: A
 
 def play(arm: Array) -> Array:
     """The policy int32 [1, 2] that plays an arm int32 []; level 0, where nothing is left to play, is given the same."""
-    return jnp.broadcast_to(arm, (1, 2))
+    return jnp.broadcast_to(arm[None, None], (1, 2, *arm.shape))
+
+
+def was_played(like: Array, policy: Array) -> Array:
+    """bool [K], the shape of ``like``: which arm a policy plays."""
+    return jax.lax.broadcasted_iota(jnp.int32, like.shape, 0) == policy[0, 1][None]
 
 
 def best_arm(index: Array, key: Array | None = None) -> Array:
@@ -253,8 +261,13 @@ def best_arm(index: Array, key: Array | None = None) -> Array:
         equal = (index == jnp.max(index)).astype(jnp.int32)
         wanted = (jax.random.uniform(key) * jnp.sum(equal).astype(jnp.float32)).astype(jnp.int32)
         return jnp.argmax(jnp.cumsum(equal) > wanted).astype(jnp.int32)
-    # Written out: with lanes in the last axis this is a chain of selects, and a reduction is a loop over single lanes.
-    best, arm = index[0], jnp.int32(0)
+    return _first_largest(index)
+
+
+@separate
+def _first_largest(index: Array) -> Array:
+    """argmax, written out: a reduction is a loop over single entries, and this a chain of selects over lanes."""
+    best, arm = index[0], jnp.zeros(index.shape[1:], jnp.int32)
     for a in range(1, index.shape[0]):
         better = index[a] > best
         best, arm = jnp.where(better, index[a], best), jnp.where(better, jnp.int32(a), arm)
@@ -268,13 +281,14 @@ def index_ucb1(arms: Arms, constants: ArmConstants) -> Array:
     """m + c sqrt(2 ln t / n), [K]."""
     n, mean = _means(arms)
     width = constants.scale * jnp.sqrt(2 * _log_episodes(arms))
-    return mean + width / jnp.sqrt(n)
+    return mean + width[None] / jnp.sqrt(n)
 
 
 def index_moss(arms: Arms, constants: ArmConstants) -> Array:
     """m + c sqrt(max(0, ln(T / (K n))) / n), [K]."""
     n, mean = _means(arms)
-    return mean + constants.scale * jnp.sqrt(jnp.maximum(jnp.log(constants.extra / n), 0) / n)
+    scale, most = jnp.asarray(constants.scale)[None], jnp.asarray(constants.extra)[None]
+    return mean + scale * jnp.sqrt(jnp.maximum(jnp.log(most / n), 0) / n)
 
 
 def index_kl_ucb(arms: Arms, constants: ArmConstants) -> Array:
@@ -282,14 +296,14 @@ def index_kl_ucb(arms: Arms, constants: ArmConstants) -> Array:
     n, mean = _means(arms)
     log_t = _log_episodes(arms)
     loglog = jnp.log(jnp.maximum(log_t, 1))
-    return upper_bound(mean, (constants.scale * log_t + constants.extra * loglog) / n)
+    return upper_bound(mean, (constants.scale * log_t + constants.extra * loglog)[None] / n)
 
 
 def index_imed(arms: Arms, constants: ArmConstants) -> Array:
     """-(n kl(m, best m) + ln n), [K]."""
     del constants
     n, mean = _means(arms)
-    best = jnp.max(jnp.where(arms.plays > 0, mean, 0))
+    best = jnp.max(jnp.where(arms.plays > 0, mean, 0), axis=0, keepdims=True)
     return -(n * divergence(mean, jnp.maximum(best - mean, 0)) + jnp.log(n))
 
 
@@ -364,10 +378,13 @@ def _index_policy(constructor: Any, name: str, ties: str, **values: float) -> Le
 def _functions(name: str, ties: str) -> tuple[Any, Any]:
     """act and constants of an index policy; the same objects for the same arguments."""
 
+    @separate
+    def index(state: Arms, constants: ArmConstants) -> Array:
+        return jnp.where(state.plays == 0, jnp.inf, INDEX[name](state, constants))
+
     def act(state: Arms, key: Array, constants: ArmConstants) -> Array:
         """The arm of the largest index; arms that were never played come first."""
-        index = jnp.where(state.plays == 0, jnp.inf, INDEX[name](state, constants))
-        return play(best_arm(index, key if ties == "random" else None))
+        return play(best_arm(index(state, constants), key if ties == "random" else None))
 
     def constants(problem: Problem, params: Any) -> ArmConstants:
         """c and what else is in the index."""

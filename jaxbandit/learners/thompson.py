@@ -27,10 +27,14 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.bandits import best_arm, play, refusing, require_bandit
+from jaxbandit.learners.bandits import best_arm, play, refusing, require_bandit, was_played
 from jaxbandit.specs import Real, Whole, takes
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import separate
 from jaxbandit.xla.threefry import key_words, threefry, unit_float32
+
+COIN, DRAWS = 0, 1
+"""Roles of the random words of an episode."""
 
 
 class Beliefs(NamedTuple):
@@ -41,7 +45,7 @@ class Beliefs(NamedTuple):
     losses: Array
     """int32 [K]."""
     seed: Array
-    """uint32 [2]: decides the coins."""
+    """uint32 [2]: of all draws."""
 
 
 class Prior(NamedTuple):
@@ -96,63 +100,85 @@ def init(problem: Problem, constants: Prior, key: Array) -> Beliefs:
 
 
 def act(state: Beliefs, key: Array, constants: Prior) -> Array:
-    """The arm of the largest draw."""
+    """The arm of the largest draw.
+
+    The draws of an episode are made from the seed and its number, and not from ``key``: one cipher for all of them.
+    """
+    del key
     wins, losses = (x.astype(jnp.float32) for x in (state.wins, state.losses))
-    theta = draw_beta(key, wins + constants.alpha, losses + constants.beta)
+    alpha, beta, warmup = (jnp.asarray(x)[None] for x in constants)
+    words = _words(state.seed, jnp.sum(state.wins + state.losses, axis=0), jnp.uint32(DRAWS))
+    theta = draw_beta(words, wins + alpha, losses + beta)
     # Until every arm was played so often, the one that was played least comes first.
-    missing = constants.warmup - state.wins - state.losses
+    missing = warmup - state.wins - state.losses
     return play(best_arm(jnp.where(missing > 0, missing.astype(jnp.float32) + 1, theta)))
 
 
 def update(state: Beliefs, policy: Array, feedback: BanditFeedback, constants: Prior) -> Beliefs:
     """One more win or loss."""
     del constants
-    chex.assert_shape([policy, feedback.total], [(1, 2), ()])
-    episode = jnp.sum(state.wins + state.losses).astype(jnp.uint32)
-    coin = threefry((state.seed[0], state.seed[1]), (episode, jnp.uint32(0)))[0]
-    won = unit_float32(coin) < feedback.total
-    here = jnp.arange(state.wins.size, dtype=jnp.int32) == policy[0, 1]
+    chex.assert_shape(policy, (1, 2, *feedback.total.shape))
+    coin = _words(state.seed, jnp.sum(state.wins + state.losses, axis=0), jnp.uint32(COIN))[0]
+    won = (unit_float32(coin) < feedback.total)[None]
+    here = was_played(state.wins, policy)
     return state._replace(
         wins=state.wins + (here & won).astype(jnp.int32),
         losses=state.losses + (here & ~won).astype(jnp.int32),
     )
 
 
-def draw_beta(key: Array, alpha: Array, beta: Array) -> Array:
-    """Independent Beta variates of float32 parameters [K], all positive.
+@separate
+def _words(seed: Array, episode: Array, role: Array) -> tuple[Array, Array]:
+    """The random words of an episode for a role."""
+    return threefry((seed[0], seed[1]), (episode.astype(jnp.uint32), role))
+
+
+def draw_beta(words: tuple[Array, Array], alpha: Array, beta: Array) -> Array:
+    """Independent Beta variates of float32 parameters [K], all positive, from the two words of a key.
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> draws = jax.vmap(draw_beta, (0, None, None))(jax.random.split(jax.random.key(0), 4000), jnp.ones(1), 3 * jnp.ones(1))
+        >>> keys = key_words(jax.random.split(jax.random.key(0), 4000))
+        >>> draws = jax.vmap(draw_beta, (0, None, None))(keys, jnp.ones(1), 3 * jnp.ones(1))
         >>> bool(abs(draws.mean() - 1 / 4) < 0.01)      # about 3 standard errors
         True
     """
     shape = jnp.stack([alpha, beta]).astype(jnp.float32)
-    words = key_words(key)
-    place = jax.lax.broadcasted_iota(jnp.uint32, shape.shape, 0) * jnp.uint32(alpha.size)
+    place = jax.lax.broadcasted_iota(jnp.uint32, shape.shape, 0) * jnp.uint32(alpha.shape[0])
     place = place + jax.lax.broadcasted_iota(jnp.uint32, shape.shape, 1)
     raised = jnp.where(shape < 1, shape + 1, shape)
+    words = (words[0][None, None], words[1][None, None])
 
     def again(carry):
-        return jnp.any(carry[1] < 0)
-
-    def propose(carry):
         turn, drawn = carry
-        new = propose_gamma(raised, *threefry(words, (turn, place)))
-        return turn + 1, jnp.where(drawn < 0, new, drawn)
+        return turn + 1, _propose_again(raised, words, place, turn, drawn)
 
-    _, drawn = jax.lax.while_loop(
-        again, propose, propose((jnp.uint32(0), jnp.full_like(shape, -1)))
-    )
+    first = jnp.uint32(1), _propose(raised, words, place)
+    _, drawn = jax.lax.while_loop(lambda carry: jnp.any(carry[1] < 0), again, first)
     # A loop of at most one turn, and no cond: under vmap a cond computes both sides.
     _, drawn = jax.lax.while_loop(
         lambda carry: carry[0],
-        lambda carry: (
-            jnp.bool_(False),
-            lower_gamma(shape, carry[1], threefry(words, (jnp.uint32(2**31), place))[0]),
-        ),
+        lambda carry: (jnp.bool_(False), lower_gamma(shape, carry[1], words, place)),
         (jnp.any(shape < 1), drawn),
     )
+    return _ratio(drawn)
+
+
+@separate
+def _propose(shape: Array, words: tuple[Array, Array], place: Array) -> Array:
+    return propose_gamma(shape, *threefry(words, (jnp.uint32(0), place)))
+
+
+@separate
+def _propose_again(
+    shape: Array, words: tuple[Array, Array], place: Array, turn: Array, drawn: Array
+) -> Array:
+    new = propose_gamma(shape, *threefry(words, (turn, place)))
+    return jnp.where(drawn < 0, new, drawn)
+
+
+@separate
+def _ratio(drawn: Array) -> Array:
     return drawn[0] / (drawn[0] + drawn[1])
 
 
@@ -168,12 +194,13 @@ def propose_gamma(shape: Array, first: Array, second: Array) -> Array:
     return jnp.where(accepted, d * (1 + y) ** 3, -1)
 
 
-def lower_gamma(shape: Array, drawn: Array, word: Array) -> Array:
+def lower_gamma(shape: Array, drawn: Array, words: tuple[Array, Array], place: Array) -> Array:
     """Gamma variates of ``shape`` where it is below 1, from those of shape + 1, all times the same number.
 
     The smaller of two exponents may underflow; their ratio, which is all that a Beta variate is made of, does not: pairs
     [2, K] are divided by the larger one.
     """
+    word = threefry(words, (jnp.uint32(2**31), place))[0]
     log = jnp.log(drawn) + jnp.where(shape < 1, jnp.log(_open_unit(word)) / shape, 0)
     return jnp.exp(log - jnp.max(log, axis=0, keepdims=True))
 

@@ -248,7 +248,7 @@ def until_decided(
     with _folder(checkpoint) as folder:
         for count in counts:
             dataset: Any = sweep(
-                learners, instances, num_episodes, count, seed, checkpoint=folder, **arguments
+                learners, instances, num_episodes, count, seed=seed, checkpoint=folder, **arguments
             )
             names = curve_names(dataset)
             judge = judge or Judge([n.label for n in names], counts, level, indifference)

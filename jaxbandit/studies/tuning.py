@@ -288,6 +288,6 @@ def _runner(arguments: Mapping[str, Any]) -> Callable[..., Any]:
         learners: Any, num_episodes: int, instances: Instances, num_seeds: int, seed: int
     ) -> Any:
         how = {"record": explicit([num_episodes]), **arguments}
-        return sweep(learners, instances, num_episodes, num_seeds, seed, **how)
+        return sweep(learners, instances, num_episodes, num_seeds, seed=seed, **how)
 
     return run

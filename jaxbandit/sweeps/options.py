@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +90,8 @@ class SweepOptions(RunOptions):
             raise TypeError(f"record: {self.record!r}; accepted: jb.record.linear, log or explicit")
 
 
+POSITIONAL = 4
+"""Arguments of `sweep` and `plan` before the options."""
 NAMES = tuple(each.name for each in dataclasses.fields(SweepOptions))
 RENAMED = {"allow_other_bits": "allow_backend_change"}
 """Old names of options, which work with a DeprecationWarning."""
@@ -103,8 +106,6 @@ def parse(function: str, given: Mapping[str, Any]) -> SweepOptions:
         ...
         TypeError: sweep: option 'seeed'; did you mean 'seed'? accepted: seed, devices, ...
     """
-    import warnings
-
     known = {}
     for name, value in given.items():
         if name in RENAMED:
@@ -128,6 +129,10 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
+        if len(args) == POSITIONAL + 1 and "seed" not in given:  # as it was: warns for one version
+            *args, given["seed"] = args  # type: ignore[assignment]
+            text = f"{function.__name__}: options by position; give seed=... by its name"
+            warnings.warn(text, DeprecationWarning, stacklevel=3)
         own = {name: given.pop(name) for name in list(given) if name in taken}
         return function(*args, **own, options=parse(function.__name__, given))
 

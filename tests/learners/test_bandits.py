@@ -14,6 +14,7 @@ from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learners import bandits
 from jaxbandit.learners.thompson import draw_beta
 from jaxbandit.xla.compat import x64
+from jaxbandit.xla.threefry import key_words
 
 EVERY = (
     "ucb1", "kl-ucb", "thompson", "imed", "moss", "epsilon-greedy", "exp3", "explore-then-commit",
@@ -166,12 +167,12 @@ def test_explore_then_commit_and_elimination_and_epochs_play_as_plain_loops():
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (1, 4), (30, 7), (2000, 500), (0.4, 0.7), (0.1, 3)])
 def test_beta_draws_have_the_right_law(a, b):
     """Kolmogorov-Smirnov on 40,000 draws; false-alarm rate 1e-4 each."""
-    keys = jax.random.split(jax.random.key(3), 20_000)
+    keys = key_words(jax.random.split(jax.random.key(3), 20_000))
     draw = jax.jit(jax.vmap(draw_beta, (0, None, None)))
     drawn = np.asarray(draw(keys, jnp.full(2, a, jnp.float32), jnp.full(2, b, jnp.float32)))
     assert ((drawn >= 0) & (drawn <= 1)).all()
     assert stats.kstest(drawn.ravel(), stats.beta(a, b).cdf).pvalue > 1e-4
-    assert abs(np.corrcoef(drawn.T)[0, 1]) < 4.5 / math.sqrt(len(keys))
+    assert abs(np.corrcoef(drawn.T)[0, 1]) < 4.5 / math.sqrt(20_000)
 
 
 def plain_thompson(rng, draw_reward, runs, episodes):

@@ -290,6 +290,8 @@ def test_an_unknown_option_is_refused_with_near_matches_and_an_old_one_warns():
         jb.sweep(learner, mdp, 100, 2, chunk_sizes=3)
     with pytest.warns(DeprecationWarning, match="is now 'allow_backend_change'"):
         jb.plan(learner, mdp, 100, 2, measure_seconds=0, allow_other_bits=True)
+    with pytest.warns(DeprecationWarning, match=r"give seed=\.\.\. by its name"):
+        jb.plan(learner, mdp, 100, 2, 3, measure_seconds=0)
     with pytest.warns(DeprecationWarning, match="is now jb.plan"):
         assert jb.sweep(learner, mdp, 100, 2, dry_run=True).num_lanes == 2
 

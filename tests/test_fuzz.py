@@ -256,7 +256,7 @@ def registration(draw):
 KINDS = [instance, instance, learner, planning, planning, of_an_mdp, record, theory, statistics, statistics, grid,
          family, registration]  # fmt: skip
 COVERED = {*PLANNERS, *OF_AN_MDP, *RECORDS, *ELSEWHERE, *STUDIES, "record", "theory", "stats", "grid", "family", "save", "load",
-           "make_instance", "make_learner", "register_instance", "register_learner"}  # fmt: skip
+           "make_instance", "make_learner", "register_instance", "register_learner", "plan", "lane_key"}  # fmt: skip
 
 
 @settings(max_examples=300, **RULES)

@@ -25,7 +25,7 @@ COORDINATES = (
 RESERVED = (
     *COORDINATES, "regret", "final_gap", "final_policy", "compile_seconds", "run_seconds",
     "episodes_per_second", "optimal_value", "optimal_policy", "mdp_prob", "mdp_reward", "mdp_next_level",
-    "mdp_rank", "mdp_start", "action_name", "level_name", "reward_scale", "reward_unit",
+    "mdp_rank", "mdp_start", "action_name", "level_name", "reward_scale", "reward_unit", "reward_offset",
 )  # fmt: skip
 """Names that a result has anyway; a learner's report cannot use them."""
 REAL = (jnp.floating, jnp.integer, jnp.bool_)

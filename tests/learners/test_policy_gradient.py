@@ -85,9 +85,9 @@ def test_draws_follow_the_softmax():
     logits = jnp.asarray(np.log(chances + 1e-30), jnp.float32)
     state = learner.init(PROBLEM, None, None)._replace(logits=logits)
     draws = 20_000
-    policies = jax.jit(
-        jax.vmap(lambda state, key, constants: learner.act(state, key, ()), (None, 0))
-    )(state, jax.random.split(jax.random.key(1), draws))
+    policies = jax.jit(jax.vmap(lambda state, key: learner.act(state, key, ()), (None, 0)))(
+        state, jax.random.split(jax.random.key(1), draws)
+    )
     assert policies.shape == (draws, 2, 2)
     assert policies.dtype == jnp.int32
     assert not np.any(policies[:, :, 0])

@@ -31,8 +31,7 @@ def test_posterior_by_hand():
     model = Model(
         jnp.full((1, 1, 1), 10, jnp.int32),
         jnp.full((1, 1, 1, 1), 7, jnp.int32),
-        jnp.full((1, 1, 1), 4, jnp.float32),
-        jnp.zeros((1, 1, 1), jnp.float32),
+        jnp.asarray([4, 0], jnp.int32).reshape(2, 1, 1, 1),
     )
     count = 20_000
     keys = jax.random.split(jax.random.key(1), count)
@@ -55,12 +54,12 @@ def test_with_much_data_it_plays_the_optimal_policy():
     many = 1e6
     visits = jnp.full((3, 2, 3), many).astype(jnp.int32)
     moves = jnp.round(many * jb.transition_kernel(MDP)[:, 1:, :, 1:]).astype(jnp.int32)
-    reward = (many * jb.mean_reward(MDP)[:, 1:]).astype(jnp.float32)
+    reward = jnp.round(many * jb.mean_reward(MDP)[:, 1:]).astype(jnp.int32)
     learner = psrl()
     problem = Problem(3, 2, 3, 10**7)
     state = learner.init(problem, None, None)
     given = make_constants(learner, problem, learner.params)
-    state = state._replace(model=Model(visits, moves, reward, jnp.zeros_like(reward)))
+    state = state._replace(model=Model(visits, moves, jnp.stack([reward, jnp.zeros_like(reward)])))
     value = float(jb.optimal(MDP)[0])
     for seed in range(5):
         policy = learner.act(state, jax.random.key(seed), given)

@@ -13,7 +13,6 @@ from jaxbandit.feedback import observe
 from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learners.trajectory_ts import (
     features,
-    next_draw,
     posterior,
     solve_upper,
     trajectory_ts,
@@ -157,8 +156,8 @@ def test_parameters_are_checked():
         learner.init(Problem(25, 4, 20, 10.0), None, None)
 
 
-def test_draws_are_due_where_the_host_thinks_they_are():
-    """The numbers of episodes after which `act` draws, by `update` itself, and by `next_draw`."""
+def test_draws_are_due_when_the_episodes_have_grown_by_a_quarter():
+    """After a draw at t the next is at t + 1 + floor((t + 1) / 4)."""
     learner = trajectory_ts()
     state, given = begin(learner, Problem(horizon=1, width=1, num_actions=1, num_episodes=300))
     seen = observe("trajectory", as_trajectory([(1, 0, 0.5, 0)]))
@@ -168,10 +167,7 @@ def test_draws_are_due_where_the_host_thinks_they_are():
         if int(state.episodes) >= int(state.due):
             drawn.append(done)
         state = step(state, state.policy, seen, given)
-    found = [0, next_draw(0)]
-    while next_draw(found[-1]) < 300:
-        found.append(next_draw(found[-1]))
-    assert found == drawn
-    assert [next_draw(done) for done in range(299)] == [
-        min(due for due in [*drawn, next_draw(found[-1])] if due > done) for done in range(299)
-    ]
+    expected = [0]
+    while (due := expected[-1] + 1 + (expected[-1] + 1) // 4) < 300:
+        expected.append(due)
+    assert drawn == expected

@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxbandit.testing.lookalikes import play_episode
 
 import jaxbandit as jb
 from jaxbandit.feedback import SemiBanditFeedback, observe
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem, make_learner
 from jaxbandit.learners.ucbvi import optimistic_q, ucbvi, ucbvi_doubling
+from jaxbandit.testing.lanes import play_episode
 
 BERNSTEIN = [ucbvi(bonus="bernstein", monotone=monotone).update for monotone in (False, True)]
 VARIANTS = [(bonus, monotone) for bonus in ("hoeffding", "bernstein") for monotone in (False, True)]

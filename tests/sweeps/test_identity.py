@@ -221,13 +221,12 @@ def test_a_changed_metric_is_named(tmp_path):
 
 def test_a_changed_block_form_is_named(tmp_path):
     def made(scale):
-        return jb.make_learner("expref", threshold=0.2)._replace(
-            blocks=jb.make_learner("expref").blocks._replace(
-                absorb=lambda s, n, x, c: expref.absorb(s, n, x * scale, c)
-            )
+        form = expref.blocks._replace(
+            absorb=lambda s, n, x, c: expref.blocks.absorb(s, n, x * scale, c)
         )
+        return jb.from_blocks(form, name="mine", params=expref.params)
 
-    expref = jb.make_learner("expref").blocks
+    expref = jb.make_learner("expref", threshold=0.2)
     run(made(1.0), tmp_path)
     with pytest.warns(UserWarning, match="changed: absorb"):
         run(made(0.5), tmp_path)

@@ -267,7 +267,7 @@ def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path):
 def test_programs_are_compiled_side_by_side_while_tiles_already_run(monkeypatch):
     """Every compilation is held up until what it must not wait for has happened: in a sweep that compiles one after the
     other, or compiles everything before it runs anything, that never comes."""
-    monkeypatch.setattr("jaxbandit.sweeps.groups.os.sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr("jaxbandit.xla.platforms.os.sched_getaffinity", lambda _: {0, 1})
     mdp = jb.make_instance(
         "prophet-uniform", horizon=3, capacity=1, num_values=7
     )  # compiled nowhere else

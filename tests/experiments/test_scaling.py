@@ -108,7 +108,9 @@ def test_families_have_the_gap_in_their_name(shape):
                 values.append(q)
             start = values[-1][int(mdp.start)]
             smaller = start[start < start.max() - 1e-12]
-            np.testing.assert_allclose(start.max() - smaller.max(), gap, rtol=1e-6)
+            # Entries are rounded to float32, so a value of H stages is right to 2 H 2^-24.
+            error = 2 * shape.horizon * 2.0**-24
+            np.testing.assert_allclose(start.max() - smaller.max(), gap, rtol=1e-6, atol=error)
 
 
 def test_regret_of_a_long_run_is_that_of_the_noiseless_computation(long_run):

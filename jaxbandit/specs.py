@@ -235,13 +235,14 @@ class Values(Spec):
 
 @dataclass(frozen=True)
 class Optional(Spec):
-    """None, or what ``spec`` accepts.
+    """None, or what ``spec`` accepts. Where parameters are numbers, ``unset`` stands for None.
 
     Example:
         >>> Optional(Whole(1)).check("chunk_size", None)
     """
 
     spec: Spec
+    unset: float = math.nan
 
     def check(self, name: str, value: Any) -> Any:
         """None, or the converted value."""
@@ -272,6 +273,46 @@ def check_all(specs: Mapping[str, Spec], values: Mapping[str, Any]) -> dict[str,
         name: specs[name].check(name, value) if name in specs else value
         for name, value in values.items()
     }
+
+
+class ParamCheck:
+    """A `Learner.check`: every entry of a parameter is checked by the spec of its name.
+
+    Example:
+        >>> ParamCheck({"bonus_scale": Real(low=0)})({"bonus_scale": -1.0})
+        Traceback (most recent call last):
+        ...
+        ValueError: bonus_scale: -1.0; accepted: a finite number >= 0
+    """
+
+    def __init__(self, specs: Mapping[str, Spec]):
+        """By the name of the parameter."""
+        self.specs = specs
+
+    def __call__(self, params: Mapping[str, Any], /) -> None:
+        """Raises ValueError, naming the parameter."""
+        for name in self.specs.keys() & params.keys():
+            spec = self.specs[name]
+            for value in np.ravel(np.asarray(params[name])).tolist():
+                if isinstance(spec, Optional):
+                    value = None if np.array_equal(value, spec.unset, equal_nan=True) else value
+                spec.check(name, value)
+
+
+def as_params(specs: Mapping[str, Spec], dtype: Any = np.float32, **values: Any) -> dict[str, Any]:
+    """The fields ``params`` and ``check`` of a learner whose parameters are numbers, checked already; None becomes the
+    spec's ``unset``.
+
+    Example:
+        >>> as_params({"bonus_scale": Real(low=0)}, bonus_scale=0.5)["params"]
+        {'bonus_scale': np.float32(0.5)}
+    """
+    unset = {name: spec.unset for name, spec in specs.items() if isinstance(spec, Optional)}
+    params = {
+        name: np.asarray(unset[name] if value is None else value, dtype)[()]
+        for name, value in values.items()
+    }
+    return {"params": params, "check": ParamCheck({name: specs[name] for name in values})}
 
 
 def takes(**specs: Spec) -> Callable[[Constructor], Constructor]:

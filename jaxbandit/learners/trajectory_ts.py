@@ -166,7 +166,7 @@ def drawn_policy(state: TrajectoryState, key: Array, constants: TrajectoryConsta
     evenly = jnp.where(new[..., None], 1 / share.shape[-1], share)
     reward = jnp.sum(evenly * theta.reshape(share.shape), axis=-1)
     reward = reward + constants.bonus * jnp.sqrt(weight) + new.astype(jnp.float32)
-    return greedy(plan(reward, share[..., 1:]))
+    return greedy(plan(reward, share[..., 1:], len(reward)))
 
 
 def posterior(state: TrajectoryState) -> tuple[Array, Array]:

@@ -29,6 +29,9 @@ Constructor = TypeVar("Constructor", bound=Callable[..., Any])
 class Spec:
     """What a parameter accepts. Subclasses say what `check` returns and raises."""
 
+    entrywise = True
+    """Whether an array of parameters is checked entry by entry."""
+
     def check(self, name: str, value: Any) -> Any:
         """``value``, converted; ValueError "name: value; accepted: ..." if it is not accepted."""
         raise NotImplementedError
@@ -190,6 +193,7 @@ class Values(Spec):
 
     axes: str
     """Names of the axes, separated by blanks: "H A"."""
+    entrywise = False
     low: float = -math.inf
     high: float = math.inf
 
@@ -244,6 +248,17 @@ class Optional(Spec):
     spec: Spec
     unset: float = math.nan
 
+    def stands_for_none(self, value: Any) -> bool:
+        """Whether a number, or every one of an array's, is ``unset``."""
+        numbers = np.asarray(value)
+        same = np.isnan(numbers) if math.isnan(self.unset) else numbers == self.unset
+        return bool(np.all(same))
+
+    @property
+    def entrywise(self) -> bool:  # type: ignore[override]
+        """That of the spec."""
+        return self.spec.entrywise
+
     def check(self, name: str, value: Any) -> Any:
         """None, or the converted value."""
         if value is None:
@@ -292,11 +307,10 @@ class ParamCheck:
     def __call__(self, params: Mapping[str, Any], /) -> None:
         """Raises ValueError, naming the parameter."""
         for name in self.specs.keys() & params.keys():
-            spec = self.specs[name]
-            for value in np.ravel(np.asarray(params[name])).tolist():
-                if isinstance(spec, Optional):
-                    value = None if np.array_equal(value, spec.unset, equal_nan=True) else value
-                spec.check(name, value)
+            spec, array = self.specs[name], np.asarray(params[name])
+            for value in np.ravel(array).tolist() if spec.entrywise else [array]:
+                if not (isinstance(spec, Optional) and spec.stands_for_none(value)):
+                    spec.check(name, value)
 
 
 def as_params(specs: Mapping[str, Spec], dtype: Any = np.float32, **values: Any) -> dict[str, Any]:

@@ -88,10 +88,3 @@ def test_it_learns():
         results, _ = jb.testing.run_lanes("episodes", [learner], [MDP], keys, 20_000, points)
         regret[learner.name] = np.diff(results["regret"][0], axis=-1).mean()
     assert regret["q-learning"] < regret["uniform"] / 4
-
-
-def test_parameters_are_checked():
-    with pytest.raises(ValueError, match="bonus_scale: -1; accepted: a finite number >= 0"):
-        q_learning(bonus_scale=-1)
-    with pytest.raises(ValueError, match="bonus_scale: "):
-        q_learning().check({"bonus_scale": np.asarray([1, np.nan])})

@@ -178,6 +178,13 @@ def wrong_policy(name: str, policy: np.ndarray, num_actions: int, episode: int) 
     )
 
 
+def check_policy(name: str, sizes: tuple[int, int, int], policy: Any, episode: int) -> None:
+    """Raises LearnerError unless this is the policy of an MDP of these sizes, H, k and A."""
+    _check_policy_shape(name, sizes, policy)
+    if not np.asarray(is_policy(jnp.asarray(policy), sizes[2])).all():
+        raise wrong_policy(name, np.asarray(policy), sizes[2], episode)
+
+
 def _check_policy_shape(name: str, sizes: tuple[int, int, int], policy: Any) -> None:
     H, k, A = sizes
     seen, words = None, type(policy).__name__

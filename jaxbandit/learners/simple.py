@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
+from jaxbandit.learner.fitting import TOLERANCE
 from jaxbandit.types import Array
 from jaxbandit.xla.threefry import unit_float32
 
@@ -98,7 +99,7 @@ def check_policy(params: Mapping[str, Any]) -> None:
             raise ValueError(f"policy: {shown}; accepted: {accepted}")
     elif kind == "f" and table.ndim == 3:
         sums = table.sum(axis=-1, dtype=np.float64)
-        if table.size == 0 or not (table >= 0).all() or not (np.abs(sums - 1) <= 1e-5).all():
+        if table.size == 0 or not (table >= 0).all() or not (np.abs(sums - 1) <= TOLERANCE).all():
             accepted = "action probabilities >= 0 that sum to 1"
             raise ValueError(f"policy: {shown}; accepted: {accepted}")
     else:

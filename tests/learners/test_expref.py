@@ -14,7 +14,7 @@ import jaxbandit as jb
 from jaxbandit.engines import make_runner
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem
-from jaxbandit.testing.lanes import last_states, run_lanes
+from jaxbandit.testing import last_states, run_lanes
 from jaxbandit.xla.compat import x64
 
 

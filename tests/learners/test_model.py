@@ -8,7 +8,7 @@ import jaxbandit as jb
 from jaxbandit.feedback import observe
 from jaxbandit.learner import Problem
 from jaxbandit.learners import model
-from jaxbandit.testing.lanes import play_episode
+from jaxbandit.testing import play_episode
 
 MDP = jb.make_instance("random-ordered", key=jax.random.key(2), horizon=4, width=3, num_actions=2)
 

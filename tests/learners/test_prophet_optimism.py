@@ -5,6 +5,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jaxbandit as jb
 from jaxbandit.feedback import SemiBanditFeedback

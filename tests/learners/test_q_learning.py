@@ -9,7 +9,7 @@ import jaxbandit as jb
 from jaxbandit.feedback import observe
 from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learners.q_learning import q_learning
-from jaxbandit.testing.lanes import play_episode
+from jaxbandit.testing import play_episode
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
 

@@ -16,7 +16,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.feedback import observe
 from jaxbandit.learner import Problem
-from jaxbandit.testing.lanes import play_episode
+from jaxbandit.testing import play_episode
 
 TIES = ("ucbvi", "ucbvi-doubling", "q-learning")
 """Deterministic learners under semi-bandit feedback: numbers decide ties."""

@@ -17,7 +17,7 @@ from jaxbandit.learners.trajectory_ts import (
     solve_upper,
     trajectory_ts,
 )
-from jaxbandit.testing.lanes import play_episode
+from jaxbandit.testing import play_episode
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
 

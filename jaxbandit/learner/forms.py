@@ -279,8 +279,7 @@ class Learner(NamedTuple):
     """
 
     init: Init
-    """init(problem, constants, key) -> state, before the first episode. The protocols above
-    has the arguments of every function."""
+    """init(problem, constants, key) -> state, before the first episode."""
     act: Act
     """act(state, key, constants) -> the policy of the next episode, int [H, k+1] or float [H, k+1, A]."""
     update: Update

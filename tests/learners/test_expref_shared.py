@@ -194,9 +194,7 @@ def recorded_estimates(engine, learner, length, runs):
     made = jb.from_blocks(remembering, name="remembering", params=learner.params)
     keys = jax.random.split(jax.random.key(11), (1, runs))
     _, state = jb.testing.run_lanes(engine, [made], [MDP], keys, length)
-    if engine == "episodes":
-        return np.moveaxis(np.asarray(state.inner[1])[..., 0, :], -1, 0)
-    return np.asarray(state[1])[0]
+    return np.asarray((state.inner if engine == "episodes" else state)[1])[0]
 
 
 def test_a_phase_by_hand():

@@ -29,14 +29,16 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from jaxbandit.checks import did_you_mean, whole
+from jaxbandit.checks import did_you_mean
 from jaxbandit.files import regular_files
+from jaxbandit.specs import Optional, Whole
+from jaxbandit.sweeps.options import RunOptions, option
 from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:
@@ -58,29 +60,21 @@ __all__ = [
 ]
 
 Format = Literal["png", "svg", "pdf", "eps", "pgf"]
-LIMITS = {
-    "seeds": (1, 10**6),
-    "instances": (1, 10**6),
-    "episodes": (1, 2**53),
-    "seed": (0, 2**32 - 1),
-    "devices": (1, 10**4),
-    "max_lanes": (1, 2**31 - 1),
-}
-"""Smallest and largest value of each number; counts of episodes are exact up to 2^53."""
+COUNT = Whole(1, 10**6)
 Arguments = Mapping[str, Any] | Callable[[dict[str, Any]], Mapping[str, Any]]
 """Of a sweep."""
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a user may ask of any experiment."""
+class Options(RunOptions):
+    """What a user may ask of any experiment, with the options of `jb.sweep` that are no matter of one experiment."""
 
-    seeds: int | None = None
+    seeds: int | None = option(None, Optional(COUNT))
     """Seeds (independent runs) per learner and instance; if not given, the experiment decides."""
-    instances: int | None = None
+    instances: int | None = option(None, Optional(COUNT))
     """Drawn instances per panel, where instances are drawn at random; if not given, the experiment
     decides."""
-    episodes: int | None = None
+    episodes: int | None = option(None, Optional(Whole(1, 2**53)))
     """T, such as 2e6; if not given, the experiment decides."""
     learners: Path | None = None
     """A Python file with learners of your own (`jaxbandit new learner NAME`), which join those of
@@ -90,8 +84,6 @@ class Options:
     with arrays P, R and horizon, or a Python file (`jaxbandit new instance NAME`)."""
     full: bool = False
     """The paper's size instead of one that takes about a minute."""
-    seed: int = 0
-    """The root key of everything."""
     out: Path | None = None
     """Folder of the results; if not given, results/NAME."""
     results: Path = Path("results")
@@ -100,25 +92,23 @@ class Options:
     """Continue the run that the folder holds, or add seeds to it, or draw its figures again."""
     overwrite: bool = False
     """Replace what the folder holds."""
-    devices: int | None = None
+    devices: int | None = option(None, Optional(Whole(1, 10**4)))
     """How many devices (on CPUs one per core); if not given, all."""
     dry_run: bool = False
     """Print what would run, and run nothing."""
-    max_lanes: int | None = None
-    """At most so many runs side by side; if not given, what takes about 1 GB."""
     shard: str | None = None
     """i/n: run only the i-th of n parts of the seeds, on machines that do not see each other;
     `jaxbandit merge` puts them together."""
-    allow_other_bits: bool = False
-    """Go on from a checkpoint of another kind of device or another jax, whose last digits may
-    differ."""
     formats: tuple[Format, ...] = ("png", "svg", "pdf")
     """File types of the figures; pgf needs LaTeX."""
     progress: Literal["auto", "always", "never"] = "auto"
     """The progress bar; "auto" shows it in terminals and notebooks."""
 
+    def __post_init__(self) -> None:
+        """Nothing is checked before `check`, whose errors the command line shows."""
+
     def check(self) -> Options:
-        """The options themselves, or ValueError for a number that no experiment can mean.
+        """The options themselves, or ValueError for one that no experiment can mean.
 
         Example:
             >>> Options(seed=-1).check()
@@ -126,10 +116,7 @@ class Options:
             ...
             ValueError: seed: -1; accepted: a whole number, at least 0 and at most 4294967295
         """
-        for name, (low, high) in LIMITS.items():
-            value = getattr(self, name)
-            if value is not None:
-                whole(name, value, low, high)
+        super().__post_init__()
         if self.resume and self.overwrite:
             raise ValueError("resume, overwrite: both; accepted: one of the two")
         return self
@@ -175,7 +162,8 @@ def summary_of(description: str | None) -> str:
 
 
 def _asked(name: str, given: int | None, otherwise: int) -> int:
-    return otherwise if given is None else whole(name, given, *LIMITS[name])
+    spec = next(each.metadata["spec"] for each in fields(Options) if each.name == name)
+    return otherwise if given is None else spec.check(name, given)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from jaxbandit.sweeps.families import expand_instances
-from jaxbandit.sweeps.parameters import expand_learners
+from jaxbandit.sweeps.arguments import expand_instances, expand_learners
 
 LEVELS = {"uniform": 100.0, "oracle": 0.0}
 

@@ -46,6 +46,8 @@ class Run(Options):
 
     seed: Annotated[int, tyro.conf.arg(name="root-seed")] = 0
     """The root key of all randomness; --seeds is the number of runs."""
+    allow_backend_change: Annotated[bool, tyro.conf.arg(aliases=["--allow-other-bits"])] = False
+    """Go on from a checkpoint of another kind of device or another jax, whose last digits may differ."""
     experiment: tyro.conf.Positional[str] = field(kw_only=True)
     """A name (see `jaxbandit list`) or a file of your own that ends in .py."""
     compilation_cache: str | None = None

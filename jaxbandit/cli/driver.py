@@ -19,6 +19,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +35,7 @@ from jaxbandit.experiment import (
 )
 from jaxbandit.files import write_atomically
 from jaxbandit.status import spinner
+from jaxbandit.sweeps.options import RunOptions
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -212,13 +214,9 @@ def _tables(
 def _arguments(arguments: Mapping[str, Any], options: Options) -> dict[str, Any]:
     """The arguments of the experiment, with what the user asked for where it does not decide
     itself."""
-    common = {
-        "seed": options.seed,
-        "devices": options.devices,
-        "max_lanes": options.max_lanes,
-        "progress": {"auto": True, "always": "always", "never": False}[options.progress],
-    }
-    return {**common, **arguments}
+    shared = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
+    progress = {"auto": True, "always": "always", "never": False}[options.progress]
+    return {**shared, "progress": progress, **arguments}
 
 
 def _run_shard(plans: Mapping[str, Arguments], folder: Path, options: Options) -> None:
@@ -257,7 +255,6 @@ def _sweep(
         **_arguments(arguments, options),
         checkpoint=folder / "checkpoints" / label,
         resume=not options.overwrite,
-        allow_backend_change=options.allow_other_bits,
     )
     release_memory()
     print(f"sweep {place}: {label} took {time.perf_counter() - start:.1f} s", file=sys.stderr)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import accept, number, real_array, share, some
-from jaxbandit.result_axes import whole
+from jaxbandit.results.axes import whole
 from jaxbandit.stats.coverage_warnings import MAY_COVER_LESS, coverage_warning
 from jaxbandit.stats.intervals import Estimate, as_curves, jackknife_half_width
 from jaxbandit.stats.replication import (

@@ -19,15 +19,14 @@ from typing import Any, NamedTuple
 from jaxbandit import checks
 from jaxbandit.checks import accept
 from jaxbandit.learner import Learner
-from jaxbandit.mdp import MDP
+from jaxbandit.mdp import MDP, digest
 from jaxbandit.record import explicit
 from jaxbandit.stats.decisions import Comparison, compare
 from jaxbandit.studies.race import STRIDE, Candidate, Tuner
 from jaxbandit.studies.scoring import MEAN
 from jaxbandit.studies.search_space import Range, Space, check_space, grid_settings, random_settings
 from jaxbandit.sweeps import points, sweep
-from jaxbandit.sweeps.families import expand_instances
-from jaxbandit.sweeps.identity import digest
+from jaxbandit.sweeps.arguments import expand_instances
 from jaxbandit.tabular import write_table
 
 METHODS = ("grid", "random")

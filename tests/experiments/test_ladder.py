@@ -7,7 +7,7 @@ from jaxbandit.experiments import ladder
 from jaxbandit.experiments.ladder_contestants import CONTESTANTS
 from made_up_ladder import make_up_ladder
 
-from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.arguments import expand_instances
 
 
 def test_budgets_are_equal_and_training_is_apart(plans, made):

@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 import jaxbandit as jb
 from jaxbandit.experiment import Options
 from jaxbandit.results.references import TABLES, make_reference, reference_names
-from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.arguments import expand_instances
 
 DATA = Path(jb.references.__file__).parent / "data"
 

@@ -6,7 +6,7 @@ import xarray as xr
 from sweep_program import SIZES, configuration
 
 import jaxbandit as jb
-from jaxbandit.sweeps.dataset import TEXTS, annotate, store_instances
+from jaxbandit.results.dataset import TEXTS, annotate, store_instances
 
 SMALL = jb.make_instance("hard-general", theta=[0, 1], num_actions=2, gap=0.1)
 LARGE = jb.make_instance("random-ordered", key=jax.random.key(0), horizon=4, width=3, num_actions=3)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.arguments import expand_instances
 
 SIZES = {"horizon": 3, "capacity": 1, "num_values": 3}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.sweeps import groups as groups_module
-from jaxbandit.sweeps.groups import choose_devices
+from jaxbandit.sweeps import lanes as lanes_module
+from jaxbandit.sweeps.lanes import choose_devices
 from jaxbandit.xla import platforms
 
 SIZES = {"horizon": 3, "capacity": 1, "num_values": 3}
@@ -94,28 +94,28 @@ def plan(horizon=15, capacity=2, learner="ucbvi"):
 def test_tiles_of_a_gpu_are_halved_until_they_fit_their_budget():
     """The width depends on the learner and the sizes, and on no memory of any device."""
     with platforms.use("gpu"):
-        widths = {args: plan(*args).groups[0].demand for args in [(15, 2), (64, 15)]}
-        heavy = plan(20, 4, "trajectory-ts").groups[0].demand
+        widths = {args: plan(*args).groups[0] for args in [(15, 2), (64, 15)]}
+        heavy = plan(20, 4, "trajectory-ts").groups[0]
     assert widths[15, 2].width == platforms.GPU.lanes
     for demand in (*widths.values(), heavy):
         taken = demand.width * (demand.bytes_per_lane - 16 * 10)  # without ten points of a curve
         assert taken <= platforms.GPU.tile_bytes
         assert demand.width == platforms.GPU.lanes or 2 * taken > platforms.GPU.tile_bytes
     assert heavy.width == 32
-    assert plan(20, 4, "trajectory-ts").groups[0].demand.width == 1  # a lane leaves the cache
+    assert plan(20, 4, "trajectory-ts").groups[0].width == 1  # a lane leaves the cache
 
 
 def test_tiles_in_flight_follow_the_memory_of_the_devices(monkeypatch):
     with platforms.use("gpu"):
-        demand = plan().groups[0].demand
+        demand = plan().groups[0]
         each = demand.width * demand.bytes_per_lane
         for memory, flying in [(each, 1), (2 * each - 1, 1), (2 * each, 2), (100 * each, 2)]:
-            monkeypatch.setattr(groups_module, "memory_of", lambda device, memory=memory: memory)
+            monkeypatch.setattr(lanes_module, "memory_of", lambda device, memory=memory: memory)
             found = plan()
             assert found.workers == flying * len(jax.local_devices())
             assert f"{found.workers} at a time" in str(found)
             assert "on devices of " in str(found)
-        monkeypatch.setattr(groups_module, "memory_of", lambda device: each - 1)
+        monkeypatch.setattr(lanes_module, "memory_of", lambda device: each - 1)
         message = r"L, H=15 k=2: a tile of 1024 lanes needs about .*; accepted: at most .*JAX_PLATFORMS=cpu"
         with pytest.raises(ValueError, match=message):
             plan()

@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.sweeps.identity import Identity, bits_of, changed_parts, digest, first_difference
+from jaxbandit.sweeps.identity import (
+    Identity,
+    backend_fingerprint,
+    changed_parts,
+    digest,
+    first_difference,
+)
 from jaxbandit.xla.platforms import use
 from jaxbandit.xla.programs import PROGRAMS
 
@@ -72,14 +78,17 @@ def test_the_digest_of_an_instance_sees_every_array_and_no_label():
 
 
 def test_bits_name_what_last_digits_depend_on(monkeypatch):
-    here = bits_of(jax.devices()[0])
+    here = backend_fingerprint(jax.devices()[0])
     assert here["jax"] == jax.__version__
     with jax.default_matmul_precision("highest"), jax.numpy_rank_promotion("warn"):
-        assert bits_of(jax.devices()[0]) == {**here, "default_matmul_precision": "highest"}
+        assert backend_fingerprint(jax.devices()[0]) == {
+            **here,
+            "default_matmul_precision": "highest",
+        }
     monkeypatch.setenv("XLA_FLAGS", "--b --a")
-    assert bits_of(jax.devices()[0]) == {**here, "flags": "--a --b"}
+    assert backend_fingerprint(jax.devices()[0]) == {**here, "flags": "--a --b"}
     with use("gpu"):
-        assert bits_of(jax.devices()[0])["tiles"] != here["tiles"]
+        assert backend_fingerprint(jax.devices()[0])["tiles"] != here["tiles"]
 
 
 @dataclasses.dataclass(frozen=True)

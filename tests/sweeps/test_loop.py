@@ -17,6 +17,7 @@ import jaxbandit as jb
 from jaxbandit.errors import SweepInterrupted
 from jaxbandit.sweeps import checkpoint
 from jaxbandit.sweeps import loop as running
+from jaxbandit.sweeps.lanes import lane_keys
 from jaxbandit.xla.programs import PROGRAMS
 
 CHUNKS = {"UCB-VI": 1000, "ExpRef": 1}
@@ -245,7 +246,7 @@ def test_a_second_sweep_on_the_same_directory_is_refused(whole, tmp_path, monkey
 
 
 def test_lane_keys_are_the_documented_ones():
-    words = running.lane_keys(3, [("U", "I1", 0, 0), ("U", "I2/0", 4, 9)])
+    words = lane_keys(3, [("U", "I1", 0, 0), ("U", "I2/0", 4, 9)])
     name = np.uint32(zlib.crc32(b"I2/0"))
     expected = jax.random.fold_in(jax.random.fold_in(jax.random.key(3), name), 9)
     assert words.shape == (2, 1, 2)

@@ -6,7 +6,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.checks import number
 from jaxbandit.learner import Learner
-from jaxbandit.sweeps.parameters import expand_learners
+from jaxbandit.sweeps.arguments import expand_learners
 
 
 def check(params):

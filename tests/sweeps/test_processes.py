@@ -1,7 +1,7 @@
 """Who runs what: tiles under way stay with their state, finished lanes are run by nobody."""
 
 import jaxbandit as jb
-from jaxbandit.sweeps.processes import (
+from jaxbandit.sweeps.shards import (
     CheckpointState,
     assign,
     begun_episodes,

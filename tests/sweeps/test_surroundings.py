@@ -11,9 +11,9 @@ import pytest
 from sweep_program import SIZES, configuration
 
 import jaxbandit as jb
+from jaxbandit.mdp import digest
 from jaxbandit.sweeps import loop as running
-from jaxbandit.sweeps.groups import choose_devices
-from jaxbandit.sweeps.identity import digest
+from jaxbandit.sweeps.lanes import choose_devices
 from jaxbandit.xla.programs import PROGRAMS
 
 PROGRAM = pathlib.Path(__file__).parent.parent / "sweep_program.py"

@@ -7,15 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxbandit as jb
-from jaxbandit.sweeps.parameters import expand_learners
-from jaxbandit.sweeps.tiles import Demand, Group, Plan, Tile, format_bytes, lanes_of, make_tiles
+from jaxbandit.sweeps.arguments import expand_learners
+from jaxbandit.sweeps.forecast import Plan
+from jaxbandit.sweeps.lanes import Group, Tile, format_bytes, lanes_of, make_tiles
 
 
 def group(name="U", num_instances=3, points=2, width=4, bytes_per_lane=1000):
     grid = jb.grid(jb.make_learner("ucbvi"), bonus_scale=np.arange(points) + 1.0)
     mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
     instances = {f"I{j}": mdp for j in range(num_instances)}
-    return Group({name: grid}, "episodes", instances, Demand(width, bytes_per_lane), {})
+    return Group({name: grid}, "episodes", instances, width, bytes_per_lane)
 
 
 def all_lanes(groups, num_seeds):
@@ -41,8 +42,8 @@ def test_tiles_hold_every_missing_lane_once(shapes, num_seeds, data):
         mine = [tile for tile in tiles if tile.group == index]
         assert {lane[:3] for tile in mine for lane in tile.lanes} <= set(each.cells)
         # Only the last tile of a group is short.
-        assert all(len(tile.lanes) == each.demand.width for tile in mine[:-1])
-        assert all(1 <= len(tile.lanes) <= each.demand.width for tile in mine)
+        assert all(len(tile.lanes) == each.width for tile in mine[:-1])
+        assert all(1 <= len(tile.lanes) <= each.width for tile in mine)
     assert len({tile.name() for tile in tiles}) == len(tiles)
 
 
@@ -109,7 +110,7 @@ def test_a_plan_prints_programs_lanes_tiles_and_bytes_in_80_columns():
     assert lines[-2] == f"100 lanes of 1000 episodes, {len(plan.tiles)} tiles, 1 at a time"
     assert lines[-1].startswith(f"programs to compile: {plan.compilations}; memory: about ")
     assert plan.num_lanes == 100
-    widths = {each.engine: each.demand.width for each in plan.groups}
+    widths = {each.engine: each.width for each in plan.groups}
     assert all(len(tile.lanes) <= widths[plan.groups[tile.group].engine] for tile in plan.tiles)
 
 

@@ -54,35 +54,45 @@ def grid(learner: Learner, **values: Sequence[float]) -> LearnerGrid:
             f"grid: learner: {type(learner).__name__}; accepted: a Learner (jb.make_learner)"
         )
     params = _params("grid", learner)
-    columns = {}
-    for name, listed in values.items():
-        if name not in params or name in TAKEN:
-            raise ValueError(
-                f"grid: learner {learner.name!r} has no array parameter {name!r}; "
-                f"accepted: {_accepted(params)}"
-            )
-        columns[name] = _column("grid", learner.name, name, listed, np.asarray(params[name]))
-    size = math.prod(len(column) for column in columns.values())
+    _check_names("grid", learner, values, "array")
+    columns = {name: _column("grid", learner, name, listed) for name, listed in values.items()}
+    sizes = [len(column) for column in columns.values()]
+    size = math.prod(sizes)
     if size > MOST_SETTINGS:
         raise ValueError(f"grid: {size:,} settings; accepted: at most {MOST_SETTINGS:,}")
-    sizes = [len(column) for column in columns.values()]
     places = np.unravel_index(np.arange(size), sizes) if sizes else ()
-    stacked = {name: np.repeat(np.asarray(value)[None], size, 0) for name, value in params.items()}
-    for (name, column), place in zip(columns.items(), places, strict=True):
-        stacked[name] = column[place]
-    made = LearnerGrid(learner._replace(params=stacked), tuple(values))
-    check_settings("grid", made)
+    columns = {name: columns[name][place] for name, place in zip(columns, places, strict=True)}
+    return _stacked("grid", learner, params, columns, size)
+
+
+def _check_names(where: str, learner: Learner, names: Iterable[str], kind: str) -> None:
+    """An error for a name that is no parameter of the learner; ``kind``: "array", or "scalar" for those without axes."""
+    params = learner.params
+    for name in names:
+        if name not in params or name in TAKEN or (kind == "scalar" and np.ndim(params[name])):
+            known = [p for p in params if p not in TAKEN and np.ndim(params[p]) == 0]
+            raise ValueError(
+                f"{where}: learner {learner.name!r} has no {kind} parameter {name!r}; "
+                f"accepted: {', '.join(known) or 'none'}"
+            )
+
+
+def _stacked(
+    where: str, learner: Learner, params: Mapping[str, Any], columns: Mapping[str, Any], size: int
+) -> LearnerGrid:
+    """The learner at ``size`` settings: those of the columns, and its own for all other parameters."""
+    stacked = {
+        name: columns[name] if name in columns else np.repeat(np.asarray(own)[None], size, 0)
+        for name, own in params.items()
+    }
+    made = LearnerGrid(learner._replace(params=stacked), tuple(columns))
+    check_settings(where, made)
     return made
 
 
-def _accepted(params: Mapping[str, Any]) -> str:
-    scalars = [p for p in params if p not in TAKEN and np.ndim(params[p]) == 0]
-    return ", ".join(scalars) or "none"
-
-
-def _column(where: str, learner: str, name: str, listed: Any, default: np.ndarray) -> np.ndarray:
+def _column(where: str, learner: Learner, name: str, listed: Any) -> np.ndarray:
     """The values of one parameter as [P, ...] in the type of its default, which must hold them."""
-    where = f"{where}: {name}"
+    where, default = f"{where}: {name}", np.asarray(learner.params[name])
     if isinstance(listed, str | bytes | Mapping):
         raise ValueError(f"{where}: {listed!r}; accepted: a non-empty list of values")
     if isinstance(listed, Iterable) and not hasattr(listed, "dtype"):
@@ -106,7 +116,7 @@ def _column(where: str, learner: str, name: str, listed: Any, default: np.ndarra
     if strange.any():
         seen = given[strange].flat[0]
         raise ValueError(
-            f"{where}: {seen!r} for learner {learner!r}; accepted: finite {default.dtype} values"
+            f"{where}: {seen!r} for learner {learner.name!r}; accepted: finite {default.dtype} values"
         )
     return column
 
@@ -148,24 +158,12 @@ def points(learner: Learner, settings: Sequence[Mapping[str, float]]) -> Learner
         )
     params = _params("points", learner)
     names = tuple(dict.fromkeys(name for setting in settings for name in setting))
-    for name in names:
-        if name not in params or name in TAKEN or np.ndim(params[name]):
-            raise ValueError(
-                f"points: learner {learner.name!r} has no scalar parameter {name!r}; "
-                f"accepted: {_accepted(params)}"
-            )
-    stacked = {}
-    for name, default in params.items():
-        own = np.asarray(default)
-        column = [setting.get(name, own) for setting in settings]
-        stacked[name] = (
-            _column("points", learner.name, name, column, own)
-            if name in names
-            else np.stack([own] * len(settings))
-        )
-    made = LearnerGrid(learner._replace(params=stacked), names)
-    check_settings("points", made)
-    return made
+    _check_names("points", learner, names, "scalar")
+    columns = {
+        name: _column("points", learner, name, [each.get(name, np.asarray(params[name])) for each in settings])
+        for name in names
+    }  # fmt: skip
+    return _stacked("points", learner, params, columns, len(settings))
 
 
 def expand_learners(learners: Mapping[str, Learner | LearnerGrid]) -> dict[str, LearnerGrid]:
@@ -173,18 +171,17 @@ def expand_learners(learners: Mapping[str, Learner | LearnerGrid]) -> dict[str, 
     checks.names("learners", learners)
     expanded = {}
     for name, learner in learners.items():
+        where = f"learners[{name!r}]"
         if isinstance(learner, Learner):
-            own = _params(f"learners[{name!r}]", learner)
-            params = {key: np.asarray(value)[None] for key, value in own.items()}
-            expanded[name] = LearnerGrid(learner._replace(params=params), ())
+            expanded[name] = _stacked(where, learner, _params(where, learner), {}, 1)
         elif isinstance(learner, LearnerGrid):
+            check_settings(where, learner)
             expanded[name] = learner
         else:
             raise TypeError(
-                f"learners[{name!r}]: {type(learner).__name__}; "
+                f"{where}: {type(learner).__name__}; "
                 "accepted: a Learner (make_learner) or a grid of one (jb.grid)"
             )
-        check_settings(f"learners[{name!r}]", expanded[name])
     return expanded
 
 

@@ -480,7 +480,7 @@ def opened(folder, content, **options):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            store = Store(folder, CONFIG, **({"bits": BITS} | options))
+            store = Store(folder, CONFIG, **({"backend": BITS} | options))
         except CheckpointError:
             return "refused"
     (done,) = store.load_done()

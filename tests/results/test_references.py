@@ -66,7 +66,11 @@ def test_todays_code_gives_the_same_regret_in_law():
 def mine():
     how = jb.reference_sweep("prophet")
     how["instances"] = {"I1 H=15 k=2": how["instances"]["I1 H=15 k=2"]}
-    return jb.sweep({"Mine": jb.make_learner("expref", threshold=0.2)}, **how, progress=False)
+    return jb.sweep(
+        {"Mine": jb.make_learner("expref", preset="practical", threshold=0.2)},
+        **how,
+        progress=False,
+    )
 
 
 def test_ones_own_learner_is_drawn_into_the_figure(mine):

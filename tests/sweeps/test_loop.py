@@ -7,6 +7,7 @@ import threading
 import time
 
 import jax
+import jax.numpy as jnp
 import pytest
 import xarray
 from sweep_program import assert_same_bits, configuration
@@ -199,10 +200,18 @@ def test_programs_are_compiled_side_by_side_while_tiles_already_run(monkeypatch)
     """Every compilation is held up until what it must not wait for has happened: in a sweep that compiles one after the
     other, or compiles everything before it runs anything, that never comes."""
     monkeypatch.setattr("jaxbandit.xla.platforms.os.sched_getaffinity", lambda _: {0, 1})
-    mdp = jb.make_instance(
-        "prophet-uniform", horizon=3, capacity=1, num_values=7
-    )  # compiled nowhere else
-    names = ("ucbvi", "q-learning", "psrl")
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+    names = ("one", "two", "three")
+
+    def init(problem, constants, key):
+        return jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
+
+    learners = {
+        name: jb.Learner(
+            init, lambda s, k, c, low=low: jnp.clip(s, low, 2), lambda s, p, f, c: s, name=name
+        )
+        for low, name in enumerate(names)
+    }  # programs of no other test
     begun, ran, in_time = [], threading.Event(), []
 
     def listen(words, begins):
@@ -234,9 +243,7 @@ def test_programs_are_compiled_side_by_side_while_tiles_already_run(monkeypatch)
     monkeypatch.setattr(running, "make_tile_runner", make)
     PROGRAMS.listeners.append(listen)
     try:
-        jb.sweep(
-            {name: jb.make_learner(name) for name in names}, {"I1": mdp}, 40, 2, progress=False
-        )
+        jb.sweep(learners, {"I1": mdp}, 40, 2, progress=False)
     finally:
         PROGRAMS.listeners.remove(listen)
     assert len(begun) == len(names)

@@ -134,12 +134,13 @@ def parse(given: Sequence[str]) -> Any:
     registry.primitive_rule(_whole_numbers)
     conf = tyro.conf
     options = (conf.FlagCreatePairsOff, conf.PositionalMetavarFromFieldName, conf.DisallowNone)
-    commands = tuple(Annotated[c, conf.subcommand(name)] for name, c in COMMANDS.items())
+    named = tuple(Annotated[c, conf.subcommand(name)] for name, c in COMMANDS.items())
+    commands: Any = Union[named]  # noqa: UP007
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
             return tyro.cli(
-                Union[commands],  # type: ignore[arg-type]  # noqa: UP007
+                commands,
                 prog=PROGRAM,
                 description=DESCRIPTION,
                 args=list(given),

@@ -187,12 +187,13 @@ class Show:
         )
         print(f"  optimal value {float(value):.4g}{note}, from {words.level} {words.state(int(mdp.start))}")  # fmt: skip
         print(f"\n{policy_table(mdp, np.asarray(policy))}")
+        played: Any = policy
         whose = "the optimal policy"
         if self.policy == "uniform":
-            policy = np.full((*policy.shape, mdp.num_actions), 1 / mdp.num_actions, np.float32)
+            played = np.full((*policy.shape, mdp.num_actions), 1 / mdp.num_actions, np.float32)
             whose = "random actions"
         print(f"\none episode of {whose} (--seed {self.seed})")
-        episode = jb.trace(mdp, policy, jax.random.key(self.seed))
+        episode = jb.trace(mdp, played, jax.random.key(self.seed))
         print(episode)
         if self.figure is not None:
             with spinner("drawing", elsewhere=False):

@@ -248,8 +248,8 @@ def _configuration(label: str, dataset: Dataset) -> str:
     config = described(dataset, "config")
     names = ("num_episodes", "num_seeds", "seed", "devices")
     sizes = {name: config[name] for name in names if isinstance(config.get(name), int)}
-    rows = {axis: map(str, dataset[axis[:-1]].values) for axis in ("learners", "instances")}
-    rows["sizes"] = (f"{name} {size:,}" for name, size in sizes.items())
+    rows = {f"{axis}s": list(map(str, dataset[axis].values)) for axis in ("learner", "instance")}
+    rows["sizes"] = [f"{name} {size:,}" for name, size in sizes.items()]
     return (
         f"<h3>{html.escape(label)}</h3>\n{_facts(rows)}\n<details><summary>everything</summary>\n"
         f"<pre>{html.escape(json.dumps(config, indent=1))}</pre></details>"

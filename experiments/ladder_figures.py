@@ -22,8 +22,7 @@ from jaxbandit.plotting.figures import (
     plain_axes,
     styles,
 )
-from jaxbandit.stats.coverage_warnings import WARNINGS, warning_line
-from jaxbandit.stats.intervals import method_of_all
+from jaxbandit.stats.intervals import WARNINGS, method_of_all, warning_line
 
 from .ladder import RUNGS, TRAINING, YARDSTICKS, judged, rung_of, values_of
 

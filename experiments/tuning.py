@@ -20,8 +20,7 @@ import numpy as np
 
 from jaxbandit.experiment import Experiment, Options
 from jaxbandit.studies import Tuner
-from jaxbandit.studies.search_space import grid_settings
-from jaxbandit.studies.tuning import words
+from jaxbandit.studies.tuning import grid_settings, words
 from jaxbandit.tabular import write_table
 
 from .families import random_laws, uniform_laws

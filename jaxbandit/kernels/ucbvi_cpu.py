@@ -79,7 +79,7 @@ def kernel_of(bernstein: bool, monotone: bool) -> Kernel:
     def enter(state: UCBVIState, keys: Array, constants: UCBVIConstants) -> Tables:
         model, (lanes, horizon, _) = state.model, state.values.shape
         rewards = [to_lanes(model.rewards[:, part])[None] for part in range(2)]
-        fields = [to_lanes(state.reward)[None], to_lanes(state.transition)]
+        fields = [to_lanes(state.reward)[None], to_lanes(jnp.moveaxis(state.transition, 2, -1))]
         if bernstein:
             inverse = 1 / jnp.maximum(model.visits, 1).astype(jnp.float32)
             fields.append(to_lanes(jnp.where(model.visits > 0, inverse, 0))[None])
@@ -140,7 +140,7 @@ def kernel_of(bernstein: bool, monotone: bool) -> Kernel:
                 rewards=jnp.stack([from_lanes(part, shape) for part in rewards], axis=1),
             ),
             reward=from_lanes(inner.model[0], shape),
-            transition=from_lanes(inner.model[1 : 1 + width], moves),
+            transition=jnp.moveaxis(from_lanes(inner.model[1 : 1 + width], moves), -1, 2),
             q=from_lanes(inner.ceiling, shape) if monotone else None,
             values=from_lanes(inner.values[:, :-lanes], (*shape[:3], 1))[..., 0],
             policy=from_lanes(inner.policy, (*shape[:2], width + 1, 1))[..., 0],

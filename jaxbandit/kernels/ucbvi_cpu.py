@@ -30,6 +30,8 @@ LONGEST_UNROLLED = 64
 WRITTEN_FROM = 4
 """Levels from which Q is written down stage by stage: with fewer it is faster to compute it again for the actions, because
 XLA does not vectorise loops in which little is done."""
+LOOKED_UP_FROM = 48
+"""Entries A k from which the visited ones are looked up and put back one by one; with fewer selects are faster."""
 MOST_LEVELS = 28
 """From more levels on the readable form is faster."""
 
@@ -166,16 +168,41 @@ def visited(feedback: SemiBanditFeedback, width: Array) -> tuple[Array, Array, A
     return entry, feedback.next_levels - 1, fixed_point(feedback.rewards)
 
 
-@separate
 def read(table: Array, entry: Array) -> Array:
     """The fields [F, HW] of the visited entries of [F, A k, HW]; 0 at entry -1."""
+    return (_selected if table.shape[1] < LOOKED_UP_FROM else _looked_up)(table, entry)
+
+
+@separate
+def _selected(table: Array, entry: Array) -> Array:
     chosen = [jnp.where((entry == e)[None], table[:, e], 0) for e in range(table.shape[1])]
     return reduce(jnp.add, chosen)
 
 
 @separate
+def _looked_up(table: Array, entry: Array) -> Array:
+    field, place = (jax.lax.broadcasted_iota(jnp.int32, (len(table), entry.size), axis) for axis in (0, 1))
+    at = (field * table.shape[1] + jnp.maximum(entry, 0)[None]) * entry.size + place
+    found = table.reshape(-1).at[at].get(mode="promise_in_bounds", wrap_negative_indices=False)
+    return jnp.where(entry[None] >= 0, found, 0)
+
+
 def write(table: Array, entry: Array, after: Array, before: Array) -> Array:
     """The table with the fields of the visited entries changed from ``before`` to ``after``, bit for bit."""
+    if table.shape[1] < LOOKED_UP_FROM:
+        return _added(table, entry, after, before)
+
+    def put(j: Array, table: Array) -> Array:
+        at = (0, jnp.maximum(entry[j], 0), j)
+        new = jax.lax.dynamic_slice_in_dim(after, j, 1, 1)[:, None]
+        old = jax.lax.dynamic_slice(table, at, new.shape)
+        return jax.lax.dynamic_update_slice(table, jnp.where(entry[j] >= 0, new, old), at)
+
+    return jax.lax.fori_loop(0, entry.size, put, table)
+
+
+@separate
+def _added(table: Array, entry: Array, after: Array, before: Array) -> Array:
     entries = jnp.arange(table.shape[1], dtype=jnp.int32)
     here = entry[None, None] == entries[None, :, None]
     change = _bits(after) - _bits(before)

@@ -32,7 +32,7 @@ WRITTEN_FROM = 4
 XLA does not vectorise loops in which little is done."""
 LOOKED_UP_FROM = 48
 """Entries A k from which the visited ones are looked up and put back one by one; with fewer selects are faster."""
-MOST_LEVELS = 28
+MOST_LEVELS = 20
 """From more levels on the readable form is faster."""
 
 
@@ -181,7 +181,9 @@ def _selected(table: Array, entry: Array) -> Array:
 
 @separate
 def _looked_up(table: Array, entry: Array) -> Array:
-    field, place = (jax.lax.broadcasted_iota(jnp.int32, (len(table), entry.size), axis) for axis in (0, 1))
+    field, place = (
+        jax.lax.broadcasted_iota(jnp.int32, (len(table), entry.size), axis) for axis in (0, 1)
+    )
     at = (field * table.shape[1] + jnp.maximum(entry, 0)[None]) * entry.size + place
     found = table.reshape(-1).at[at].get(mode="promise_in_bounds", wrap_negative_indices=False)
     return jnp.where(entry[None] >= 0, found, 0)

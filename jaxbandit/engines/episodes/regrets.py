@@ -12,7 +12,7 @@ from functools import cache, reduce
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines.episodes.walking import look
+from jaxbandit.engines.episodes.simulation import look
 from jaxbandit.engines.episodes.world import MOST_LEVELS, EpisodeWorld
 from jaxbandit.learner.fitting import TOLERANCE
 from jaxbandit.types import Array

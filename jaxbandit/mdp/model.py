@@ -13,6 +13,7 @@ a, m]`` of stage i + 1. All arrays are leaves, so instances of one shape stack
 from __future__ import annotations
 
 import functools
+import hashlib
 from typing import Any, NamedTuple
 
 import jax
@@ -149,9 +150,14 @@ def transition_kernel(mdp: MDP) -> jax.Array:
 
 @jax.jit
 def _transition_kernel(mdp: MDP) -> jax.Array:
-    levels = jnp.arange(mdp.width + 1, dtype=jnp.int32)
-    hits = mdp.next_level[..., None] == levels[None, None, None, None, :]
-    return jnp.sum(jnp.where(hits, mdp.prob[..., None], 0), axis=-2)
+    def add(kernel, outcome):  # one outcome at a time: all at once would be k times the table
+        prob, following = outcome
+        return kernel + jax.nn.one_hot(following, levels, dtype=prob.dtype) * prob[..., None], None
+
+    levels = mdp.width + 1
+    outcomes = tuple(jnp.moveaxis(jnp.asarray(x), -1, 0) for x in (mdp.prob, mdp.next_level))
+    empty = jnp.zeros((*mdp.prob.shape[:3], levels), outcomes[0].dtype)
+    return jax.lax.scan(add, empty, outcomes)[0]
 
 
 def mean_reward(mdp: MDP) -> jax.Array:
@@ -290,3 +296,18 @@ def validate(mdp: MDP) -> MDP:
     if mdp.rank is not None:
         checks.check_order(prob.astype(np.float64), nxt, np.asarray(mdp.rank))
     return mdp
+
+
+def digest(mdp: MDP) -> str:
+    """SHA-256 of an instance's arrays, types and shapes; float64 arrays of float32 numbers (as under x64) count as float32."""
+    total = hashlib.sha256()
+    for name, leaf in mdp._asdict().items():
+        array = None if leaf is None else np.ascontiguousarray(leaf)
+        if array is not None and array.dtype == np.float64 and (array == array.astype("f4")).all():
+            array = array.astype("f4")
+        total.update(
+            f"{name} {None if array is None else (array.dtype.str, array.shape)};".encode()
+        )
+        if array is not None:
+            total.update(array.tobytes())
+    return total.hexdigest()

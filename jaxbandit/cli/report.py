@@ -24,6 +24,7 @@ from jaxbandit.files import read_file, regular_files, write_atomically
 from jaxbandit.plotting.files import read_about
 from jaxbandit.result_axes import RUNS, check_axes
 from jaxbandit.sweeps.shards import described
+from jaxbandit.tabular import Table
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -211,8 +212,8 @@ def text_to_html(text: str) -> str:
     """Paragraphs and tables of markdown, or aligned text as it is.
 
     Example:
-        >>> text_to_html("| a | b |\\n|---|---|\\n| 1 | < |")
-        '<table>\\n<tr><th>a</th><th>b</th></tr>\\n<tr><td>1</td><td>&lt;</td></tr>\\n</table>'
+        >>> text_to_html("| a |\\n|---|\\n| < |")
+        "<table><tr><th style='text-align:left'>a</th></tr><tr><td style='text-align:left'>&lt;</td></tr></table>"
     """
     if "\n|--" not in text:
         return f"<pre>{html.escape(text)}</pre>"
@@ -220,17 +221,15 @@ def text_to_html(text: str) -> str:
     for block in text.strip().split("\n\n"):
         lines = block.split("\n")
         if block.startswith("|"):
-            rows = [_row(lines[0], "th"), *(_row(line, "td") for line in lines[2:])]
-            parts.append("\n".join(["<table>", *rows, "</table>"]))
+            parts.append(Table(_cells(lines[0]), list(map(_cells, lines[2:]))).to("html"))
         else:
             parts.append(f"<p>{html.escape(' '.join(lines))}</p>")
     return "\n".join(parts)
 
 
-def _row(line: str, tag: str) -> str:
+def _cells(line: str) -> list[str]:
     inside = line.strip().removeprefix("|").removesuffix("|")
-    cells = [re.sub(r"\\([|<\[])", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", inside)]
-    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+    return [re.sub(r"\\([|<\[])", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", inside)]
 
 
 def image(name: str, data: bytes) -> str:
@@ -266,10 +265,10 @@ def _configuration(label: str, dataset: Dataset) -> str:
         ", ".join(map(str, dataset[axis].values)) for axis in ("learner", "instance")
     )
     rows = [("learners", learners), ("instances", instances), ("sizes", short)]
-    table = "\n".join(f"<tr><th>{a}</th><td>{html.escape(b)}</td></tr>" for a, b in rows)
+    table = Table(("setting", "value"), rows).to("html")
     everything = html.escape(json.dumps(config, indent=1))
     return (
-        f"<h3>{html.escape(label)}</h3>\n<table>\n{table}\n</table>\n"
+        f"<h3>{html.escape(label)}</h3>\n{table}\n"
         f"<details><summary>everything</summary>\n<pre>{everything}</pre></details>"
     )
 
@@ -281,12 +280,8 @@ def _versions(datasets: Iterable[Dataset]) -> str:
     for dataset in datasets:
         for name, version in described(dataset, "versions").items():
             found.setdefault(name, {})[str(version)] = None
-    lines = ["<table>"]
-    for name, versions in found.items():
-        lines.append(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(', '.join(versions))}</td></tr>"
-        )
-    return "\n".join([*lines, "</table>"])
+    rows = [(name, ", ".join(versions)) for name, versions in found.items()]
+    return Table(("software", "version"), rows).to("html")
 
 
 def make_gallery(

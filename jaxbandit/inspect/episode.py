@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +10,7 @@ import numpy as np
 from jaxbandit.mdp import MDP, plain, single
 from jaxbandit.mdp.labels import labels_of, short
 from jaxbandit.planning import evaluate, sample_episode
+from jaxbandit.tabular import Table
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import drawing
 from jaxbandit.xla.threefry import single_key
@@ -44,23 +44,17 @@ class Episode(NamedTuple):
         """The total reward."""
         return float(self.rewards.sum())
 
+    @property
+    def table(self) -> Table:
+        """A row per stage, and the note."""
+        return Table(self.head, self.rows, right=range(len(self.head)), note=self.note)
+
     def __repr__(self) -> str:
-        """The table."""
-        table = [self.head, *self.rows]
-        widths = [max(len(row[j]) for row in table) for j in range(len(self.head))]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in table
-        ]
-        return "\n".join([*lines, self.note])
+        """The table as text."""
+        return str(self.table)
 
     def _repr_html_(self) -> str:
-        def line(row: tuple[str, ...], tag: str) -> str:
-            return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
-
-        body = "\n".join(f"<tr>{line(row, 'td')}</tr>" for row in self.rows)
-        head = f"<tr>{line(self.head, 'th')}</tr>"
-        return f"<table>\n{head}\n{body}\n</table>\n<p>{html.escape(self.note)}</p>"
+        return self.table.to("html")
 
 
 def trace(mdp: MDP, policy: Array, key: Any) -> Episode:

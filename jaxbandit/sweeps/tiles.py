@@ -17,6 +17,7 @@ from typing import Any
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.sweeps.parameters import LearnerGrid
+from jaxbandit.tabular import write_table
 from jaxbandit.xla.lowering import Lowered
 
 Cell = tuple[str, str, int]
@@ -149,7 +150,8 @@ class Plan:
 
     def __str__(self) -> str:
         """A table with a line per learner and engine, then totals."""
-        rows = [["learners", "engine", "sizes (H, k, A)", "lanes", "tiles", "memory of a tile"]]
+        head = ["learners", "engine", "sizes (H, k, A)", "lanes", "tiles", "memory of a tile"]
+        rows = []
         for name, engine in dict.fromkeys((group.name, group.engine) for group in self.groups):
             mine = {
                 index: group
@@ -164,11 +166,7 @@ class Plan:
             short = name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
             row = [short, engine, shown, str(lanes), str(len(tiles)), format_bytes(widest)]
             rows.append(row)
-        widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-        lines = [
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
+        lines = [write_table(head, rows)]
         limit = ""
         if self.device_bytes is not None:
             limit = f", on devices of {format_bytes(self.device_bytes)} each"

@@ -160,9 +160,8 @@ SETTINGS = [[{"bonus_scale": 0.5}], [{"bonus_scale": 0.25}, {"bonus_scale": 2}],
 
 NAMES = [
     "Range", "Tuner", "describe", "final_policy", "from_blocks", "hardness", "in_units", "instance_of", "label", "labels_of", "merge", "one_bit",
-    "plot_active_sets", "plot_comparison", "plot_episode", "plot_final", "plot_instance", "plot_metric", "plot_parameter",
-    "plot_policy", "plot_profiles", "points", "reference", "reference_sweep", "run", "select", "trace", "tune",
-    "until_decided",
+    *sorted(set(jb.plotting.FIGURES) - {"plot_panels", "plot_regret"}),
+    "points", "reference", "reference_sweep", "run", "select", "trace", "tune", "until_decided",
 ]  # fmt: skip
 
 
@@ -173,7 +172,8 @@ def parts():
     small = st.sampled_from(fuzzing.pool())
     synthetic = st.just(fuzzing.sweep_results())
     learner = st.sampled_from([None, ["UCB-VI"], "ExpRef", ["x"]])
-    return {
+    new = {name: ({"ds": synthetic, **TITLE}, drawn_figure) for name, figure in jb.plotting.FIGURES.items() if name in NAMES and figure.of == "ds"}  # fmt: skip
+    return new | {
         "describe": ({"name": st.sampled_from(["expref", "prophet", "practical", "bandit"]),
                       "kind": st.sampled_from([None, "learner", "instance"])}, check_description),
         "from_blocks": ({"form": st.just(EXPREF.blocks), "name": st.just("mine"), "params": st.just(EXPREF.params),

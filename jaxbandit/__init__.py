@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxbandit.plotting import FIGURES
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from jaxbandit import distributed as distributed

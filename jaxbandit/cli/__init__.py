@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Example:
         >>> import jaxbandit.cli
         >>> jaxbandit.cli.main(["--version"])
-        jaxbandit 0.1.0
+        jaxbandit 0.2.0
         0
     """
     with lasting_output():

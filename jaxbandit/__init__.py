@@ -1,10 +1,13 @@
-"""jaxbandit: regret experiments in episodic MDPs under bandit feedback, many seeds and instances at
-once, in JAX.
+"""Regret experiments in episodic MDPs under bandit feedback, many seeds and instances at once, in JAX.
 
-The imports below are the public names, each written once: type checkers read them as they stand, and
-at run time each is carried out when its name is first used, so that the command line answers ``--help``
-without starting jax. Figures are found in `jaxbandit.plotting.FIGURES`.
+A problem is an MDP (`make_instance`, `from_arrays`, `from_gymnasium`), an algorithm a `Learner` (`make_learner`, or your
+own); `sweep` runs learners x instances x parameters x seeds and returns a labelled Dataset, which `stats`,
+`plot_regret` and the other figures read. `describe` explains a name.
 """
+
+# The imports below are the public names, each written once: type checkers read them as they stand, and at run time each
+# is carried out when its name is first used, so that the command line answers --help without starting jax. Figures are
+# found in jaxbandit.plotting.FIGURES.
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from jaxbandit.description import describe as describe
     from jaxbandit.errors import CheckpointError as CheckpointError
     from jaxbandit.errors import SweepInterrupted as SweepInterrupted
-    from jaxbandit.experiments.ladder_own import ladder as ladder
+    from jaxbandit.experiments.ladder import ladder as ladder
     from jaxbandit.inspect.episode import trace as trace
     from jaxbandit.inspect.hardness import hardness as hardness
     from jaxbandit.inspect.run import lane_key as lane_key

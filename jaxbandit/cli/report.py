@@ -249,7 +249,6 @@ def _configuration(label: str, dataset: Dataset) -> str:
     sizes = {name: config[name] for name in names if isinstance(config.get(name), int)}
     rows = {f"{axis}s": list(map(str, dataset[axis].values)) for axis in ("learner", "instance")}
     rows["sizes"] = [f"{name} {size:,}" for name, size in sizes.items()]
-    table = _facts(("setting", "value"), rows)
     return (
         f"<h3>{html.escape(label)}</h3>\n{_facts(('setting', 'value'), rows)}\n<details><summary>everything</summary>\n"
         f"<pre>{html.escape(json.dumps(config, indent=1))}</pre></details>"

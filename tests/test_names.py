@@ -77,18 +77,21 @@ def test_titles_and_pages_show_the_name(every, name, tmp_path):
 
 
 def test_labels_of_instances_are_shown(tmp_path):
-    """Each name as the name of an action and of an offer; one also as unit and as level."""
-    count, unit = len(NAMES), STRANGE["html"] + STRANGE["broken mathematics"]
+    """Each name as the name of an action and of an offer; one also as unit and as level. Pages escape HTML."""
+    count, unit = len(NAMES), STRANGE["broken mathematics"]
     mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=count)
     offers = [*NAMES, *NAMES][: mdp.num_outcomes]
     mdp = jb.label(mdp, unit=unit, level=unit, actions=NAMES, offers=offers)
     policy = np.zeros((2, 2), np.int32)
-    for drawn in (jb.plot_policy(policy, mdp), jb.plot_instance(mdp)):
+    size = (9, 4)
+    for drawn in (jb.plot_policy(policy, mdp, size=size), jb.plot_instance(mdp, size=size)):
         drawn.figure.draw_without_rendering()
         assert shown(unit) in texts(drawn.figure)
         (file,) = drawn.save(tmp_path / "x.svg")
         assert "<script" not in file.read_text(encoding="utf-8")
-    assert all(shown(name) in texts(jb.plot_policy(policy, mdp).figure) for name in NAMES)
+    assert all(
+        shown(name) in texts(jb.plot_policy(policy, mdp, size=size).figure) for name in NAMES
+    )
     for seed in range(3):
         episode = jb.trace(mdp, policy, jax.random.key(seed))
         assert NAMES[0] in str(episode)

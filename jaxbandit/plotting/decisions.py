@@ -30,8 +30,8 @@ from jaxbandit.plotting.figures import (
     number_axis,
     plain_axes,
     styles,
-)  # fmt: skip
-from jaxbandit.result_axes import whole
+)
+from jaxbandit.results.axes import whole
 from jaxbandit.stats.decisions import Comparison, final_values
 from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.profiles import Profiles

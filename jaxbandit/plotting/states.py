@@ -32,8 +32,8 @@ from jaxbandit.plotting.figures import (
     literal,
     new_figure,
     readable,
-)  # fmt: skip
-from jaxbandit.result_axes import whole
+)
+from jaxbandit.results.axes import whole
 from jaxbandit.results.selection import instance_of
 from jaxbandit.types import Array
 

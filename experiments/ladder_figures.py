@@ -21,8 +21,7 @@ from jaxbandit.plotting.figures import (
     plain_axes,
     styles,
 )
-from jaxbandit.stats.coverage_warnings import WARNINGS
-from jaxbandit.stats.intervals import method_of_all
+from jaxbandit.stats.intervals import WARNINGS, method_of_all
 
 from .ladder_contestants import RUNGS, YARDSTICKS, rung_of
 

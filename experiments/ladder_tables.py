@@ -20,7 +20,7 @@ def final_table(ds: Dataset) -> str:
     """Final regret per family and learner, ordered by rung, paired with uniform play, and times."""
     from jaxbandit import stats
     from jaxbandit.experiment import markdown_table
-    from jaxbandit.stats.coverage_warnings import warning_line
+    from jaxbandit.stats.intervals import warning_line
 
     last = ds.isel(episode=[-1])
     order = {rung: place for place, rung in enumerate((*RUNGS, ""))}
@@ -60,7 +60,7 @@ def segments_table(ds: Dataset) -> str:
     """Final regret of trajectory TS by the number of segments."""
     from jaxbandit import stats
     from jaxbandit.experiment import markdown_table
-    from jaxbandit.stats.coverage_warnings import warning_line
+    from jaxbandit.stats.intervals import warning_line
 
     found = stats.final_table(ds.isel(episode=[-1]))
     rows = [

@@ -222,7 +222,7 @@ def smallest_ratio(datasets: Mapping[str, Dataset]) -> dict[str, tuple[str, str,
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """All ratios, the smallest of a bandit learner, and the shares of needles found."""
-    from jaxbandit.stats.coverage_warnings import warning_line
+    from jaxbandit.stats.intervals import warning_line
 
     del options
     parts: list[str] = []

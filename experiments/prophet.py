@@ -190,7 +190,7 @@ def summary(datasets: dict[str, Dataset]) -> str:
     """All final regrets on one page: a row per panel, a column per learner, in thousands."""
     from jaxbandit import stats
     from jaxbandit.experiment import markdown_table
-    from jaxbandit.stats.coverage_warnings import warning_line
+    from jaxbandit.stats.intervals import warning_line
 
     columns: dict[str, dict[str, str]] = {}
     doubts = []

@@ -170,7 +170,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
 
 
 def _note(datasets: dict[str, Dataset]) -> str:
-    from jaxbandit.stats.coverage_warnings import FEW_TO_JUDGE, warning_line
+    from jaxbandit.stats.intervals import FEW_TO_JUDGE, warning_line
 
     by_way = {label.split("-")[0]: dataset for label, dataset in datasets.items()}
     lengths = {way: int(dataset["episode"].values[-1]) for way, dataset in by_way.items()}

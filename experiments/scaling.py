@@ -267,7 +267,7 @@ def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Slopes with their intervals, and constants against both bounds."""
-    from jaxbandit.stats.coverage_warnings import FEW_TO_JUDGE, warning_line
+    from jaxbandit.stats.intervals import FEW_TO_JUDGE, warning_line
 
     del options
     head = ["shape", "learner", "fitted from T", "slope", "seeds (95 %)", "steps (95 %)"]

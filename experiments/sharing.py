@@ -60,7 +60,7 @@ def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Regret over ExpRef's per panel, and on how many panels the goal is reached."""
     from jaxbandit import stats
     from jaxbandit.experiment import markdown_table
-    from jaxbandit.stats.coverage_warnings import warning_line
+    from jaxbandit.stats.intervals import warning_line
 
     from .verdict import ratios
 

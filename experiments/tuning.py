@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.experiment import Experiment, Options
-from jaxbandit.studies.search_space import grid_settings
-from jaxbandit.studies.tuning import words
+from jaxbandit.studies.tuning import grid_settings, words
 from jaxbandit.tabular import write_table
 
 from .choosing import Judged, cell_of, judge

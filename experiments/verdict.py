@@ -39,7 +39,7 @@ class Interval(NamedTuple):
     low: float
     high: float
     doubt: str = ""
-    """Why the interval may cover less than it says (`jaxbandit.stats.coverage_warnings`)."""
+    """Why the interval may cover less than it says (`jaxbandit.stats.intervals`)."""
 
     def text(self, form: str = ",.0f") -> str:
         """For a table: value, interval, panel."""
@@ -101,8 +101,7 @@ def ratios(dataset: Dataset, first: str, second: str) -> list[Interval]:
     """Mean final regret of ``first`` over that of ``second``, per panel, jointly at 95 %
     (jackknife); no ratio of regrets is below 0."""
     from jaxbandit import stats
-    from jaxbandit.stats.coverage_warnings import coverage_warning
-    from jaxbandit.stats.intervals import jackknife_half_width
+    from jaxbandit.stats.intervals import coverage_warning, jackknife_half_width
 
     last = dataset.isel(episode=[-1])
     panels = list(stats.families(last))
@@ -237,7 +236,7 @@ def overall(findings: list[Finding]) -> dict[str, str]:
 def report(findings: list[Finding], note: str) -> str:
     """The findings as markdown: a line for each claim, then the evidence."""
     from jaxbandit.experiment import markdown_table
-    from jaxbandit.stats.coverage_warnings import warning_line
+    from jaxbandit.stats.intervals import warning_line
 
     summary = [[claim, verdict] for claim, verdict in overall(findings).items()]
     evidence = [list(finding[:4]) for finding in findings]

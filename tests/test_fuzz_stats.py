@@ -60,7 +60,15 @@ def test_odd_values_are_refused_by_name(name):
 
 
 @pytest.mark.parametrize(
-    "strata", [[RUNS[:1]], [RUNS[:, :2]], [np.where(RUNS > 1, np.nan, RUNS)], [RUNS, RUNS[0]], []]
+    "strata",
+    [
+        [RUNS[:1]],
+        [RUNS[:, :2]],
+        [np.where(RUNS > 1, np.nan, RUNS)],
+        [RUNS, RUNS[0]],
+        [],
+        [["a"] * 4],
+    ],
 )
 def test_values_that_cannot_be_compared(strata):
     with pytest.raises(ValueError, match=r"strata: .*accepted: a list of arrays \[n, 4\]"):

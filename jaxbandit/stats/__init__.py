@@ -1,77 +1,23 @@
 """Statistics apart from drawing: intervals, replicates out of a Dataset, growth rates, tables.
 
-`intervals`, `coverage_warnings`, `bootstrap` and `joint` know numbers only, `replication` reads Datasets, `summaries`, `decisions` and
-`profiles` build on them.
-From outside: the names below. May import: nothing of this package but `checks`, `tabular` and `types`.
+`intervals` knows numbers only, `replication` reads Datasets, `summaries`, `decisions` and `profiles` build on them.
+From outside: what each module lists in its ``__all__``; modules are found in this folder, so a new statistic is a file of
+its own and its test. May import: nothing of this package but `checks`, `tabular` and `types`.
 """
 
-from jaxbandit.stats.decisions import Comparison, Pair, compare, compare_values
-from jaxbandit.stats.intervals import (
-    KINDS,
-    Band,
-    Estimate,
-    band,
-    mean_interval,
-    paired_difference,
-)
-from jaxbandit.stats.joint import fewest_runs
-from jaxbandit.stats.profiles import (
-    Improvement,
-    Profiles,
-    improvement_table,
-    performance_profiles,
-    probability_of_improvement,
-)
-from jaxbandit.stats.replication import (
-    CurveName,
-    curve_names,
-    families,
-    parameter_names,
-    parameter_values,
-    regret_band,
-    regret_difference,
-    replicate_kind,
-    replicates,
-)
-from jaxbandit.stats.summaries import (
-    Row,
-    TimeToTarget,
-    final_table,
-    format_table,
-    loglog_slope,
-    time_to_average_regret,
-)
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "KINDS",
-    "Band",
-    "Comparison",
-    "CurveName",
-    "Estimate",
-    "Improvement",
-    "Pair",
-    "Profiles",
-    "Row",
-    "TimeToTarget",
-    "band",
-    "compare",
-    "compare_values",
-    "curve_names",
-    "families",
-    "fewest_runs",
-    "final_table",
-    "format_table",
-    "improvement_table",
-    "loglog_slope",
-    "mean_interval",
-    "paired_difference",
-    "parameter_names",
-    "parameter_values",
-    "performance_profiles",
-    "probability_of_improvement",
-    "regret_band",
-    "regret_difference",
-    "replicate_kind",
-    "replicates",
-    "time_to_average_regret",
-]
+if TYPE_CHECKING:
+    from jaxbandit.stats.decisions import *  # noqa: F403
+    from jaxbandit.stats.intervals import *  # noqa: F403
+    from jaxbandit.stats.profiles import *  # noqa: F403
+    from jaxbandit.stats.replication import *  # noqa: F403
+    from jaxbandit.stats.summaries import *  # noqa: F403
+
+__all__: list[str] = []
+for _found in pkgutil.iter_modules(__path__):  # noqa: F405
+    _module = importlib.import_module(f"{__name__}.{_found.name}")
+    globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
+    __all__ += _module.__all__

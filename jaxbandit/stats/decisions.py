@@ -1,7 +1,7 @@
 """Which learner is better: all pairs at once, paired, with one error rate for the whole answer.
 
 `compare` looks at the difference of every pair of learners, run by run (the same instance and seed),
-and gives intervals that hold *together* with the stated probability (`jaxbandit.stats.joint`): Student-t with
+and gives intervals that hold *together* with the stated probability (`jaxbandit.stats.intervals`): Student-t with
 Bonferroni's correction, whose width in standard errors falls with every run that is added. A pair is
 decided if its interval leaves 0 out and there are enough runs for a decision (`fewest_runs`); all statements of one comparison, and the ranking made of them,
 are true together with probability ``level``. A learner's place runs from 1 + (those that are decided
@@ -22,15 +22,22 @@ import numpy as np
 from jaxbandit import checks
 from jaxbandit.checks import accept, real_array, share
 from jaxbandit.result_axes import whole
-from jaxbandit.stats.bootstrap import generator
-from jaxbandit.stats.coverage_warnings import WARNINGS, coverage_warning, joint_warning
-from jaxbandit.stats.intervals import MOST_RESAMPLES
-from jaxbandit.stats.joint import JointIntervals, joint_intervals
+from jaxbandit.stats.intervals import (
+    MOST_RESAMPLES,
+    WARNINGS,
+    JointIntervals,
+    coverage_warning,
+    generator,
+    joint_intervals,
+    joint_warning,
+)
 from jaxbandit.stats.replication import CurveName, curve_names, families
 from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:
     from xarray import Dataset
+
+__all__ = ["Comparison", "Pair", "compare", "compare_values"]
 
 
 class Pair(NamedTuple):
@@ -45,7 +52,7 @@ class Pair(NamedTuple):
     p_value: float
     """Adjusted for all pairs of the comparison."""
     enough: bool = True
-    """Whether there are enough runs for any decision; see `jaxbandit.stats.joint`."""
+    """Whether there are enough runs for any decision; see `jaxbandit.stats.intervals`."""
 
     @property
     def decided(self) -> bool:

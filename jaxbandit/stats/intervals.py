@@ -1,10 +1,8 @@
-"""Intervals over replicates: for a number, for a curve point by point, and for a whole curve at
-once.
+"""Intervals over replicates: for a number, for a curve point by point or as a whole, and for several means together.
 
 Curves are arrays [n, points] with one row per *independent* replicate (a seed, or a drawn
 instance); the points of one curve are dependent and are never counted as replicates. Every answer
-carries its n and an
-honest name:
+carries its n and the name of its kind:
 
 * ``"t"``: mean +- t_{n-1} s / sqrt(n) at each point;
 * ``"bootstrap"``: mean +- q s / sqrt(n) at each point, q the bootstrap quantile of |t*| (symmetric
@@ -12,8 +10,7 @@ honest name:
 * ``"simultaneous"``: mean +- q s / sqrt(n) with one q for all points, so that the *whole* mean
   curve lies inside with the stated probability. q is the larger of the two one-sided bootstrap
   quantiles of the largest t* along the curve (regret is skewed, so one tail does most of the
-  missing; a two-sided quantile covers only 93-94 % then). With fewer than 8 replicates the
-  bootstrap is too coarse, and q is Bonferroni's Student-t quantile instead;
+  missing; a two-sided quantile covers only 93-94 % then);
 * ``"skewed"``: for quantities >= 0 such as regret. With h = t_{n-1} s / sqrt(n), from mean - h (not
   below 0) to mean exp(h / mean): the lower end of Student-t, and the upper end that Student-t has
   for the logarithm of the mean. A few skewed runs mostly miss what the large values would add, so
@@ -21,32 +18,52 @@ honest name:
 * ``"quantile"``: the median and the central share of the *runs*; it says where runs lie, not where
   the mean is.
 
-What "95 %" is worth was measured (``python -m jaxbandit.experiments.bench.coverage`` prints the
-table): on exponential data, 3, 6 and 32 runs, "t" covers 88, 89 and 93 %, "skewed" 95 % each time;
-on normal data 95 % and 95 to 96 %. On lognormal data (skewness 6) both are lower, 82 to 88 and 89 to 92 %. A
-band whose runs are too few to look skewed, or look so, says that it may cover less (`coverage_warning`).
+**No interval widens because runs are added.** The bootstrap's q is at most Student's quantile for half the error rate (for a
+whole curve with Bonferroni's correction for its points), and is that quantile below 8 runs, where the bootstrap is too coarse.
 
-Runs that all agree have no spread to speak of. From `fewest_runs` on (6 at 95 %) their interval is the point; fewer of them
-have no interval (nan), because coins fall alike that often by chance.
+**Several means together** (`joint_intervals`). A stratum is a set of independent replicates (the seeds of an instance, or the
+instances of a family), an array [n, P] with one column per quantity. What is estimated is the mean over strata of the stratum
+means, each stratum counted once. With S strata of variances v_f and sizes n_f the standard error is
+e = sqrt(sum_f v_f / n_f) / S, and the intervals are
+
+    estimate +- q e,      q = Student's quantile of 1 - (1 - level) / (2 P)      (Bonferroni),
+
+with Satterthwaite's degrees of freedom (n - 1 for one stratum). So q depends on the number of runs and of quantities alone,
+and falls as runs are added.
+
+**The fewest runs that can decide** (`fewest_runs`). If a difference is as likely to be x as -x, all N runs have the same sign
+with probability 2^(1-N), however large the difference looks beside its spread. A decision about P quantities at this level
+therefore needs P 2^(1-N) <= 1 - level, or
+
+    N >= 1 + log2(P / (1 - level))        (6 runs for one pair at 95 %, 8 for the six pairs of four learners).
+
+No p-value is below P 2^(1-N). Fewer runs that all agree have no interval at all (nan), because coins fall alike that often by
+chance; from so many on, the interval of runs that agree is the point.
+
+**What "95 %" is worth** was measured; ``python -m jaxbandit.experiments.bench.coverage`` prints the tables, and
+`jaxbandit/README.md` has them. Student-t is right for runs that are not skewed. Regret often is: a few runs settle on a
+suboptimal policy, and decide the mean. With many runs that shows in them; with few it mostly does not, because those that
+miss the mean miss the large values. A band whose runs are too few to look skewed, or look so, says that it may cover less
+(`coverage_warning`).
 
 Replicates that are nan throughout (runs that do not exist) are left out of n. A point at which some
 other replicate is nan (sweeps joined that were recorded at other episodes) has the band nan, which
 figures leave out. Infinite numbers are an error, and so is nan wherever the answer is one number.
+Everything is seeded: the same key gives the same band.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxbandit.checks import accept, real_array, share, whole
-from jaxbandit.stats.bootstrap import generator, multiplier
-from jaxbandit.stats.coverage_warnings import WARNINGS, coverage_warning, joint_warning
-from jaxbandit.stats.joint import FLAT, fewest_runs
 from jaxbandit.types import Array
 
+__all__ = ["KINDS", "Band", "Estimate", "band", "fewest_runs", "mean_interval", "paired_difference"]
 KINDS = ("t", "bootstrap", "simultaneous", "quantile", "skewed")
 OF_DIFFERENCES = ("t", "bootstrap", "simultaneous")
 MOST_RESAMPLES = 10**6
@@ -57,6 +74,24 @@ _NAMES = {
     "skewed": "interval for skewed runs",
     "score": "score interval",
 }
+FLAT = 1e-12
+"""Relative to the largest value: a spread below this is rounding."""
+FEW = 8
+"""With fewer replicates the bootstrap is too coarse, and nobody can see whether they are skewed."""
+FEW_TO_JUDGE = 30
+"""With fewer replicates, skewed ones look even too often for silence: of 8 exponential runs (12, 24) 49 % (40, 25)
+have a sample skewness below 1, and where they do "t" covers 87 % (88, 89)."""
+MUCH_SKEW = 1.0
+"""Sample skewness from which on Student-t loses more than a percent or two (exponential data: 2). At 32 runs 82 % of
+exponential samples are beyond it, 96 % of lognormal ones and 2 % of normal ones."""
+WARNINGS = {
+    "few": "few runs: covers less if skewed",
+    "skewed": "skewed runs: covers less",
+    "both": "few or skewed runs: may cover less",
+}
+"""Code of a warning -> its text."""
+MAY_COVER_LESS = "intervals of few or skewed runs may cover less than they say"
+"""The same for a line under a table."""
 
 
 class Band(NamedTuple):
@@ -205,7 +240,7 @@ def band(
     if kind == "skewed":
         low, high = _skewed(curves, center, half)
     elif half.any():
-        warning = coverage_warning(curves[:, -1], kind)
+        warning = coverage_warning(curves[:, -1])
     if count < fewest_runs(level):
         flat = error <= FLAT * np.abs(curves).max(axis=0)
         low, high = np.where(flat, np.nan, [low, high])
@@ -338,8 +373,6 @@ def jackknife_half_width(left_out: Array, level: float) -> float:
         >>> round(jackknife_half_width(means, 0.95), 3), round(3.1824 * float(runs.std(ddof=1)) / 2, 3)
         (2.905, 2.905)
     """
-    from scipy import stats
-
     values = np.asarray(left_out, np.float64)
     count = values.size
     if count < 2:
@@ -347,4 +380,195 @@ def jackknife_half_width(left_out: Array, level: float) -> float:
     error = np.sqrt((count - 1) / count * np.sum((values - values.mean()) ** 2))
     if count < fewest_runs(level) and error <= FLAT * np.abs(values).max():
         return float("nan")
-    return float(stats.t.ppf((1 + level) / 2, count - 1) * error)
+    return float(student(1 - level, count - 1) * error)
+
+
+def fewest_runs(level: float = 0.95, quantities: int = 1) -> int:
+    """The smallest number of runs that can decide anything about so many quantities at once.
+
+    Example:
+        >>> fewest_runs(), fewest_runs(quantities=6), fewest_runs(0.99)
+        (6, 8, 8)
+    """
+    level, quantities = share("level", level), whole("quantities", quantities, at_most=10**12)
+    return max(2, math.ceil(1 + math.log2(quantities / (1 - level)) - 1e-9))
+
+
+class JointIntervals(NamedTuple):
+    """P means whose intervals hold together."""
+
+    value: np.ndarray
+    """float [P]."""
+    low: np.ndarray
+    """float [P]; -inf where too few runs all agree."""
+    high: np.ndarray
+    """float [P]."""
+    error: np.ndarray
+    """float [P]: standard errors."""
+    p_value: np.ndarray
+    """float [P]: the smallest 1 - level at which the mean is told from 0, for all P together."""
+    runs: int
+    """N, in all strata."""
+    fewest: int
+    """With fewer runs nothing is decided, whatever the intervals are."""
+
+
+def joint_intervals(strata: Sequence[np.ndarray], level: float = 0.95) -> JointIntervals:
+    """The means of the columns of strata [n_f, P], with intervals that hold together.
+
+    Example:
+        >>> import numpy as np
+        >>> found = joint_intervals([np.random.default_rng(0).normal([0.0, 5.0], 1.0, (32, 2))])
+        >>> (found.low <= 0).tolist(), found.fewest
+        ([True, False], 7)
+    """
+    from scipy import stats
+
+    strata = [np.asarray(values, np.float64) for values in strata]
+    sizes = [len(values) for values in strata]
+    if not strata or min(sizes) < 2:
+        raise ValueError(f"strata: {sizes} replicates; accepted: at least 2 in every stratum")
+    if not 0 < level < 1:
+        raise ValueError(f"level: {level}; accepted: a number strictly between 0 and 1")
+    value = np.mean([values.mean(axis=0) for values in strata], axis=0)
+    error, freedom = standard_error(strata)
+    scale = np.max([np.abs(values).max(axis=0) for values in strata], axis=0)
+    flat, count, runs = error <= FLAT * scale, value.size, sum(sizes)
+    width = np.where(flat, 0.0, student((1 - level) / count, freedom) * error)
+    ratio = np.abs(value) / np.where(flat, 1.0, error)
+    still = np.where(np.abs(value) > FLAT * scale, 0.0, 1.0)
+    p_value = 2 * count * np.where(flat, still, stats.t.sf(ratio, freedom))
+    fewest = fewest_runs(level, count)
+    if runs < fewest:
+        width = np.where(flat, np.inf, width)
+    return JointIntervals(
+        value=value,
+        low=value - width,
+        high=value + width,
+        error=error,
+        p_value=np.clip(p_value, min(1.0, count * 2.0 ** (1 - runs)), 1.0),
+        runs=runs,
+        fewest=fewest,
+    )
+
+
+def standard_error(strata: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Error of the mean over strata [n_f, P] and Satterthwaite's degrees of freedom, each [P].
+
+    Example:
+        >>> import numpy as np
+        >>> error, freedom = standard_error([np.array([[1.0], [2.0], [3.0]])] * 4)
+        >>> round(float(error[0]), 3), round(float(freedom[0]), 3)      # 4 strata with 2 each
+        (0.289, 8.0)
+    """
+    parts = np.stack([values.var(axis=0, ddof=1) / len(values) for values in strata])
+    freedoms = np.array([[len(values) - 1.0] for values in strata])
+    total, spread = parts.sum(axis=0), (parts**2 / freedoms).sum(axis=0)
+    freedom = np.divide(total**2, spread, out=np.ones_like(total), where=spread > 0)
+    return np.sqrt(total) / len(strata), np.maximum(freedom, 1.0)
+
+
+def coverage_warning(values: np.ndarray) -> str:
+    """Whether values [n] are too few, or too skewed, for an interval to cover its level: "few", "skewed" or "".
+
+    Example:
+        >>> [coverage_warning(x) for x in (np.arange(3.0), np.arange(32.0), np.arange(32.0) ** 6)]
+        ['few', '', 'skewed']
+    """
+    count = len(values)
+    if count < FEW:
+        return "few"
+    last = values - values.mean()
+    spread = np.mean(last**2) ** 1.5
+    skew = np.mean(last**3) / spread if spread > 0 else 0.0
+    if abs(skew) * np.sqrt(count * (count - 1)) / (count - 2) > MUCH_SKEW:
+        return "skewed"
+    return "few" if count < FEW_TO_JUDGE else ""
+
+
+def joint_warning(warnings: Iterable[str]) -> str:
+    """One code for several intervals: theirs if they agree, else "both".
+
+    Example:
+        >>> joint_warning(["", "few"]), joint_warning(["skewed", "few"]), joint_warning([])
+        ('few', 'both', '')
+    """
+    found = set(warnings) - {""}
+    return "both" if len(found) > 1 else "".join(found)
+
+
+def warning_line(warnings: Iterable[str]) -> str:
+    """`MAY_COVER_LESS` as a sentence after a space, if there is any warning among these; else "".
+
+    Example:
+        >>> warning_line(["", "few"]), warning_line([""])
+        (' Intervals of few or skewed runs may cover less than they say.', '')
+    """
+    return f" {MAY_COVER_LESS.capitalize()}." if any(warnings) else ""
+
+
+def multiplier(
+    curves: np.ndarray, kind: str, level: float, random: np.random.Generator, num_resamples: int
+) -> Array:
+    """How many standard errors the band of ``kind`` extends: a number, or one per point for
+    "bootstrap"."""
+    count = curves.shape[0]
+    spread = curves.std(axis=0, ddof=1)
+    moving = np.isfinite(spread) & (spread > FLAT * np.abs(curves).max(axis=0))
+    plain = student(1 - level, count - 1)
+    if kind in ("t", "skewed") or not moving.any():
+        return plain
+    points = int(moving.sum()) if kind == "simultaneous" else 1
+    most = student((1 - level) / (2 * points), count - 1)
+    if count < FEW:
+        return most
+    standard = (curves[:, moving] - curves[:, moving].mean(axis=0)) / spread[moving]
+    ratios = _bootstrap_t(standard, random, num_resamples)
+    if kind == "simultaneous":
+        tops = (side.max(axis=1) for side in (ratios, -ratios))
+        return min(most, max(np.quantile(top, (1 + level) / 2, method="higher") for top in tops))
+    widths = np.full(curves.shape[1], plain)
+    found = np.quantile(np.abs(ratios), level, axis=0, method="higher")
+    widths[moving] = np.minimum(most, found)
+    return widths
+
+
+def student(error_rate: Any, freedom: Any) -> Any:
+    """Two-sided Student's quantile: |t| is above it with probability ``error_rate``.
+
+    Example:
+        >>> round(float(student(0.05, 7)), 3)
+        2.365
+    """
+    from scipy import stats
+
+    return stats.t.isf(error_rate / 2, freedom)
+
+
+def _bootstrap_t(standard: np.ndarray, rng: np.random.Generator, num_resamples: int) -> np.ndarray:
+    """Student ratios t* of resampled means, [resamples, points]; columns of ``standard`` are
+    standardised."""
+    count = standard.shape[0]
+    times = resampled_counts(rng, count, num_resamples)
+    mean = times @ standard / count
+    variance = (times @ standard**2 / count - mean**2) * count / (count - 1)
+    # A resample of one repeated value has no spread: its ratio is beyond every finite one.
+    constant = variance < 1e-10
+    ratio = mean * np.sqrt(count) / np.sqrt(np.where(constant, 1.0, variance))
+    return np.where(constant, np.copysign(np.inf, mean), ratio)
+
+
+def resampled_counts(rng: np.random.Generator, count: int, num_resamples: int) -> np.ndarray:
+    """How often each of ``count`` replicates is in each resample, float [resamples, count]."""
+    return rng.multinomial(count, np.full(count, 1 / count), size=num_resamples).astype(np.float64)
+
+
+def generator(key: Any) -> np.random.Generator:
+    """A numpy generator from an integer or a jax key."""
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and key >= 0:
+        return np.random.default_rng(int(key))
+    import jax
+
+    if not isinstance(key, jax.Array) or not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
+        raise ValueError(f"key: {key!r}; accepted: an integer >= 0 or a jax key")
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())

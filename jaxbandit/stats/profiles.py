@@ -20,16 +20,24 @@ import numpy as np
 from jaxbandit import checks
 from jaxbandit.checks import accept, real_array, share
 from jaxbandit.result_axes import whole
-from jaxbandit.stats.bootstrap import generator, resampled_counts
-from jaxbandit.stats.coverage_warnings import FEW_TO_JUDGE
 from jaxbandit.stats.decisions import final_values
-from jaxbandit.stats.intervals import MOST_RESAMPLES, Band
+from jaxbandit.stats.intervals import (
+    FEW_TO_JUDGE,
+    MOST_RESAMPLES,
+    Band,
+    generator,
+    resampled_counts,
+)
 from jaxbandit.stats.replication import curve_names, families
 from jaxbandit.tabular import records, write_table
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
+__all__ = [
+    "Improvement", "Profiles", "improvement_table", "performance_profiles",
+    "probability_of_improvement",
+]  # fmt: skip
 FEWEST_SEEDS = 2
 
 

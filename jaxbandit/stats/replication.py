@@ -22,6 +22,11 @@ from jaxbandit.stats.intervals import OF_DIFFERENCES, Band, as_curves, band
 if TYPE_CHECKING:
     from xarray import Dataset
 
+__all__ = [
+    "CurveName", "curve_names", "families", "parameter_names", "parameter_values", "regret_band",
+    "regret_difference", "replicate_kind", "replicates",
+]  # fmt: skip
+
 
 def families(ds: Dataset) -> dict[str, list[str]]:
     """The families of a sweep, each with the names of its instances, in the order of the sweep.

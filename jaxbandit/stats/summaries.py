@@ -14,8 +14,13 @@ import numpy as np
 
 from jaxbandit.checks import accept, number, real_array, share, some
 from jaxbandit.result_axes import whole
-from jaxbandit.stats.coverage_warnings import MAY_COVER_LESS, coverage_warning
-from jaxbandit.stats.intervals import Estimate, as_curves, jackknife_half_width
+from jaxbandit.stats.intervals import (
+    MAY_COVER_LESS,
+    Estimate,
+    as_curves,
+    coverage_warning,
+    jackknife_half_width,
+)
 from jaxbandit.stats.replication import (
     curve_names,
     families,
@@ -26,6 +31,11 @@ from jaxbandit.types import Array
 
 if TYPE_CHECKING:
     from xarray import Dataset
+
+__all__ = [
+    "Row", "TimeToTarget", "final_table", "format_table", "loglog_slope",
+    "time_to_average_regret",
+]  # fmt: skip
 
 
 def loglog_slope(

@@ -1,14 +1,13 @@
 """Studies: sweeps that are planned while they run, from what the statistics say so far.
 
 `sequential` adds seeds until learners are told apart, `race` and `tuning` look for a learner's best
-parameters, `search_space` says where.
+parameters, `hooks` has functions for ``on_chunk``.
 From outside: the names below. May import: `sweeps`, `stats` and everything below them.
 """
 
 from jaxbandit.studies.race import Candidate, Round, Tuner
-from jaxbandit.studies.search_space import Range
 from jaxbandit.studies.sequential import Decided, Judge, Look, until_decided
-from jaxbandit.studies.tuning import Tuned, tune
+from jaxbandit.studies.tuning import Range, Tuned, tune
 
 __all__ = [
     "Candidate",

@@ -6,7 +6,7 @@ seeds, look k tests at
 
     alpha_k = (1 - level) (n_k - n_{k-1}) / n_K,        sum_k alpha_k = 1 - level,
 
-each look for all pairs together (`jaxbandit.stats.joint`). A look at fewer runs than can decide anything at its alpha
+each look for all pairs together (`jaxbandit.stats.intervals`). A look at fewer runs than can decide anything at its alpha
 (`fewest_runs`) tests nothing and leaves its part to the next. By the union bound all intervals of all
 looks are right together with probability ``level``, whatever the rule that stops, so a pair's
 interval is the part that all looks have in common, and a pair that was decided stays decided.
@@ -27,7 +27,7 @@ from jaxbandit import checks
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.stats.decisions import Comparison, Pair, final_values
-from jaxbandit.stats.joint import joint_intervals
+from jaxbandit.stats.intervals import joint_intervals
 from jaxbandit.stats.replication import curve_names
 from jaxbandit.sweeps import LearnerGrid, sweep
 

@@ -117,23 +117,3 @@ def test_errors_name_what_is_accepted():
     ]:
         with pytest.raises(ValueError, match=message):
             call()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "saying"),
-    [
-        ({"learners": ["A"]}, r"learners: \['A'\]; accepted: a list of two names or more"),
-        ({"learners": ["A", "B", "C"]}, r"strata: one of shape \(4, 2\); accepted: .* \[n, 3\]"),
-        ({"learners": None}, "learners: None; accepted"),
-        ({"strata": []}, "strata: list; accepted: a list of arrays"),
-        ({"strata": [np.ones((1, 2))]}, r"strata: one of shape \(1, 2\); accepted: .* n >= 2"),
-        ({"strata": [[[1, 2], [3, np.nan]]]}, "strata: nan in one of them; accepted"),
-        ({"strata": [["a", "b"]]}, "strata: dtype <U1; accepted"),
-        ({"level": "x"}, "level: 'x'; accepted: a number strictly between"),
-        ({"num_resamples": 0}, "num_resamples: 0; accepted: a whole number"),
-    ],
-)
-def test_arrays_that_cannot_be_compared_are_refused(wrong, saying):
-    given = {"learners": ["A", "B"], "strata": [np.arange(8.0).reshape(4, 2)]}
-    with pytest.raises(ValueError, match=saying):
-        compare_values(**{**given, **wrong})

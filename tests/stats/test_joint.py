@@ -7,7 +7,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from jaxbandit.stats import band, compare_values, fewest_runs, mean_interval
-from jaxbandit.stats.joint import joint_intervals, standard_error
+from jaxbandit.stats.intervals import joint_intervals, standard_error
 
 REPETITIONS = 300
 FOUR = ["A", "B", "C", "D"]
@@ -74,6 +74,20 @@ def test_intervals_do_not_widen_when_runs_are_added():
         found = joint_intervals([differences(values[:count])])
         widths.append((found.high - found.low) / 2 / found.error)
     assert (np.diff(widths, axis=0) < 0).all()
+
+
+@pytest.mark.parametrize("kind", ["t", "bootstrap", "simultaneous", "skewed"])
+def test_bands_do_not_widen_when_runs_are_added(kind):
+    """Mean half-width in standard errors at the end of a normal or an exponential curve; 3 % are left for the resamples."""
+    rng = np.random.default_rng(1)
+    for runs in (rng.normal(5.0, 1.0, (40, 10, 100)), rng.exponential(1.0, (40, 10, 100))):
+        widths = []
+        for count in (3, 6, 7, 8, 9, 10):
+            curves = np.cumsum(np.abs(runs[:, :count]), axis=2)[..., ::20]
+            bands = [band(each, kind, key=j, num_resamples=200) for j, each in enumerate(curves)]
+            error = curves.std(axis=1, ddof=1)[:, -1] / np.sqrt(count)
+            widths.append(np.mean([(b.high - b.low)[-1] for b in bands] / error / 2))
+        assert (np.diff(widths) < 0.03 * np.array(widths[1:])).all(), widths
 
 
 def test_one_quantity_is_the_paired_t_test():

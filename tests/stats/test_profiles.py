@@ -62,15 +62,15 @@ def test_improvement_is_the_mann_whitney_statistic_without_the_pairs_of_one_seed
 def test_improvement_is_covered():
     # Two normal learners 0.8 apart with half of their variance shared by the seed; new runs of
     # different seeds have P(X < Y) = Phi(0.8 / sqrt 2) = 0.714.
-    rng, truth, hits, repetitions = np.random.default_rng(4), 0.7142, 0, 300
+    rng, truth, hits, repetitions = np.random.default_rng(4), 0.7142, 0, 150
     for j in range(repetitions):
         shared = rng.normal(0, np.sqrt(0.5), (1, 4, 16))
         runs = shared + rng.normal(0, np.sqrt(0.5), (2, 4, 16)) + np.array([0, 0.8])[:, None, None]
-        one, _ = probability_of_improvement(dataset(runs), key=j, num_resamples=400)
+        one, _ = probability_of_improvement(dataset(runs), key=j, num_resamples=200)
         hits += one.low <= truth <= one.high
-    # Percentile intervals of 16 seeds cover a little less than 95 %; 3 simulation errors (0.013
+    # Percentile intervals of 16 seeds cover a little less than 95 %; 3 simulation errors (0.018
     # each) below 94 %: false alarm about 0.1 % for a fresh key, none for this one.
-    assert 0.90 < hits / repetitions <= 1.0
+    assert 0.885 < hits / repetitions <= 1.0
 
 
 @pytest.mark.parametrize(("hits", "count"), [(0, 3), (3, 3), (2, 6), (31, 32)])

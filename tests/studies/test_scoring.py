@@ -5,8 +5,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 import jaxbandit as jb
-from jaxbandit.studies.race import Tuner
-from jaxbandit.studies.scoring import clearly_above, ratio_bounds, ratios_to_best, replicates_of
+from jaxbandit.studies.race import Tuner, clearly_above, ratio_bounds, ratios_to_best, replicates_of
 
 TASKS = [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11], [12]]
 COLUMNS, SEEDS = 13, 8

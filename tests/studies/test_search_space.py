@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxbandit.studies.search_space import Range, grid_settings, random_settings
+from jaxbandit.studies.tuning import Range, grid_settings, random_settings
 
 
 def test_random_settings_fill_every_part_of_a_range():

@@ -40,6 +40,10 @@ MODULES = [
         "theory",
     ]
 ]
+FORWARD = re.compile(
+    r"""<span class="n\w?">ForwardRef</span><span class="p">\(</span><span class="s1">'([^']*)'</span><span class="p">\)</span>"""
+)
+"""The type of a field of a NamedTuple, as Python keeps it."""
 STYLE = """
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif; color: #222 }
 nav { border-bottom: 1px solid #ddd; padding-bottom: .5rem; margin-bottom: 1.5rem } nav a { margin-right: 1rem }
@@ -84,6 +88,9 @@ def build(folder: Path) -> None:
     for name in jaxbandit.__all__:  # loaded on first use, which pdoc does not wait for
         setattr(jaxbandit, name, getattr(jaxbandit, name))
     pdoc.pdoc("jaxbandit", *MODULES, output_directory=folder / "api")
+    for path in (folder / "api").rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(FORWARD.sub(r'<span class="n">\1</span>', text), encoding="utf-8")
 
 
 if __name__ == "__main__":

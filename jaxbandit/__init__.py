@@ -1,10 +1,13 @@
-"""jaxbandit: regret experiments in episodic MDPs under bandit feedback, many seeds and instances at
-once, in JAX.
+"""Regret experiments in episodic MDPs under bandit feedback, many seeds and instances at once, in JAX.
 
-The imports below are the public names, each written once: type checkers read them as they stand, and
-at run time each is carried out when its name is first used, so that the command line answers ``--help``
-without starting jax. Figures are found in `jaxbandit.plotting.FIGURES`.
+A problem is an MDP (`make_instance`, `from_arrays`, `from_gymnasium`), an algorithm a `Learner` (`make_learner`, or your
+own); `sweep` runs learners x instances x parameters x seeds and returns a labelled Dataset, which `stats`,
+`plot_regret` and the other figures read. `describe` explains a name.
 """
+
+# The imports below are the public names, each written once: type checkers read them as they stand, and at run time each
+# is carried out when its name is first used, so that the command line answers --help without starting jax. Figures are
+# found in jaxbandit.plotting.FIGURES.
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxbandit.plotting import FIGURES
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from jaxbandit import distributed as distributed

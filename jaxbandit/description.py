@@ -193,8 +193,8 @@ def summary(kind: str, name: str) -> str:
     """The first paragraph of the docstring of a learner or an instance, in one line.
 
     Example:
-        >>> summary("instance", "knapsack")[:8]
-        'Knapsack'
+        >>> summary("instance", "knapsack")[:12]
+        'The knapsack'
     """
     return paragraphs(_registry(kind).constructors[name])[0]
 

@@ -28,15 +28,17 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from jaxbandit.checks import did_you_mean, whole
+from jaxbandit.checks import MOST_EPISODES, did_you_mean
 from jaxbandit.files import regular_files
+from jaxbandit.specs import Optional, Whole
+from jaxbandit.sweeps.options import RunOptions, option
 from jaxbandit.tabular import write_table
 
 if TYPE_CHECKING:
@@ -58,40 +60,34 @@ __all__ = [
 ]
 
 Format = Literal["png", "svg", "pdf", "eps", "pgf"]
-LIMITS = {
-    "seeds": (1, 10**6),
-    "instances": (1, 10**6),
-    "episodes": (1, 2**53),
-    "seed": (0, 2**32 - 1),
-    "devices": (1, 10**4),
-    "max_lanes": (1, 2**31 - 1),
-}
-"""Smallest and largest value of each number; counts of episodes are exact up to 2^53."""
 Arguments = Mapping[str, Any] | Callable[[dict[str, Any]], Mapping[str, Any]]
 """Of a sweep."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """What a user may ask of any experiment."""
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How much of an experiment runs."""
 
-    seeds: int | None = None
+    seeds: int | None = option(None, Optional(Whole(1, 10**6)))
     """Seeds (independent runs) per learner and instance; if not given, the experiment decides."""
-    instances: int | None = None
-    """Drawn instances per panel, where instances are drawn at random; if not given, the experiment
-    decides."""
-    episodes: int | None = None
+    instances: int | None = option(None, Optional(Whole(1, 10**6)))
+    """Drawn instances per panel, where instances are drawn at random; if not given, the experiment decides."""
+    episodes: int | None = option(None, Optional(Whole(1, MOST_EPISODES)))
     """T, such as 2e6; if not given, the experiment decides."""
-    learners: Path | None = None
-    """A Python file with learners of your own (`jaxbandit new learner NAME`), which join those of
-    the experiment."""
-    instance: str | None = None
-    """An instance for experiments that take one (ladder): a name with parameters ("riverswim horizon=10"), an .npz file
-    with arrays P, R and horizon, or a Python file (`jaxbandit new instance NAME`)."""
     full: bool = False
     """The paper's size instead of one that takes about a minute."""
-    seed: int = 0
-    """The root key of everything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(RunOptions, Sizes):
+    """What a user may ask of any experiment; those of a sweep are in `jaxbandit.sweeps.options`."""
+
+    devices: int | None = option(None, Optional(Whole(1, 10**4)))
+    """How many devices (on CPUs: cores); if not given, all."""
+    learners: Path | None = None
+    """A Python file with learners of your own (`jaxbandit new learner NAME`), which join those of the experiment."""
+    instance: str | None = None
+    """An instance for experiments that take one (ladder): a name with parameters ("riverswim horizon=10"), an .npz file with arrays P, R and horizon, or a Python file (`jaxbandit new instance NAME`)."""
     out: Path | None = None
     """Folder of the results; if not given, results/NAME."""
     results: Path = Path("results")
@@ -100,39 +96,27 @@ class Options:
     """Continue the run that the folder holds, or add seeds to it, or draw its figures again."""
     overwrite: bool = False
     """Replace what the folder holds."""
-    devices: int | None = None
-    """How many devices (on CPUs one per core); if not given, all."""
     dry_run: bool = False
     """Print what would run, and run nothing."""
-    max_lanes: int | None = None
-    """At most so many runs side by side; if not given, what takes about 1 GB."""
     shard: str | None = None
-    """i/n: run only the i-th of n parts of the seeds, on machines that do not see each other;
-    `jaxbandit merge` puts them together."""
-    allow_other_bits: bool = False
-    """Go on from a checkpoint of another kind of device or another jax, whose last digits may
-    differ."""
+    """i/n: run only the i-th of n parts of the seeds, on machines that do not see each other; `jaxbandit merge` puts them together."""
     formats: tuple[Format, ...] = ("png", "svg", "pdf")
     """File types of the figures; pgf needs LaTeX."""
     progress: Literal["auto", "always", "never"] = "auto"
     """The progress bar; "auto" shows it in terminals and notebooks."""
 
-    def check(self) -> Options:
-        """The options themselves, or ValueError for a number that no experiment can mean.
+    def __post_init__(self) -> None:
+        """Checks the numbers.
 
         Example:
-            >>> Options(seed=-1).check()
+            >>> Options(seed=-1)
             Traceback (most recent call last):
             ...
             ValueError: seed: -1; accepted: a whole number, at least 0 and at most 4294967295
         """
-        for name, (low, high) in LIMITS.items():
-            value = getattr(self, name)
-            if value is not None:
-                whole(name, value, low, high)
+        super().__post_init__()
         if self.resume and self.overwrite:
             raise ValueError("resume, overwrite: both; accepted: one of the two")
-        return self
 
     def choose_episodes(self, default: int, full: int) -> int:
         """T: what the user asks for, else ``full`` with --full, else ``default``.
@@ -143,7 +127,7 @@ class Options:
             >>> Options(episodes=50, full=True).choose_episodes(1000, full=10**6)
             50
         """
-        return _asked("episodes", self.episodes, full if self.full else default)
+        return self._choose(self.episodes, default, full)
 
     def choose_seeds(self, default: int, full: int) -> int:
         """The number of seeds, in the same way.
@@ -152,7 +136,7 @@ class Options:
             >>> Options(full=True).choose_seeds(4, full=32)
             32
         """
-        return _asked("seeds", self.seeds, full if self.full else default)
+        return self._choose(self.seeds, default, full)
 
     def choose_instances(self, default: int, full: int) -> int:
         """The number of drawn instances per panel, in the same way.
@@ -161,7 +145,10 @@ class Options:
             >>> Options(instances=3, full=True).choose_instances(8, full=16)
             3
         """
-        return _asked("instances", self.instances, full if self.full else default)
+        return self._choose(self.instances, default, full)
+
+    def _choose(self, given: int | None, default: int, full: int) -> int:
+        return given if given is not None else full if self.full else default
 
 
 def summary_of(description: str | None) -> str:
@@ -172,10 +159,6 @@ def summary_of(description: str | None) -> str:
         'One line.'
     """
     return " ".join((description or "").strip().split("\n\n")[0].split())
-
-
-def _asked(name: str, given: int | None, otherwise: int) -> int:
-    return otherwise if given is None else whole(name, given, *LIMITS[name])
 
 
 @dataclass(frozen=True)
@@ -194,8 +177,7 @@ class Experiment:
     figures: Callable[[dict[str, Dataset], Options], Mapping[str, Drawn]] | None = None
     """figures(datasets, options) -> file stem -> figure; datasets by label."""
     tables: Callable[[dict[str, Dataset], Options], Mapping[str, str]] | None = None
-    """tables(datasets, options) -> file name (such as "times.md") -> text, printed and saved.
-    Without it, the table of final regrets."""
+    """tables(datasets, options) -> file name (such as "times.md") -> text, printed and saved. Without it, the table of final regrets."""
     needs: tuple[str, ...] = ()
     """Other experiments whose results are read: their datasets come as "name/label"."""
     open_to_learners: bool = True
@@ -207,8 +189,7 @@ class Experiment:
     takes: str = ""
     """How long it takes, in words: "about a minute on two cores; with --full 20 minutes"."""
     expect: Callable[[dict[str, Dataset], Options], str] | None = None
-    """expect(datasets, options) -> what a reader should make of the results, printed after the
-    tables; "" for nothing."""
+    """expect(datasets, options) -> what a reader should make of the results, printed after the tables; "" for nothing."""
 
     @property
     def summary(self) -> str:
@@ -340,14 +321,26 @@ def load_instance(text: str) -> Any:
             )
         return jb.make_instance(added[0])
     name, *words = text.split() or [""]
-    parameters = {}
+    return jb.make_instance(name, **read_parameters(words))
+
+
+def read_parameters(words: Iterable[str]) -> dict[str, Any]:
+    """name=value words as data; what Python does not read as a value is text.
+
+    Example:
+        >>> read_parameters(("horizon=8", "theta=[0, 1]", "map=small"))
+        {'horizon': 8, 'theta': [0, 1], 'map': 'small'}
+    """
+    found: dict[str, Any] = {}
     for word in words:
-        key, _, value = word.partition("=")
+        name, sign, text = word.partition("=")
+        if not sign:
+            raise ValueError(f"parameters: {word!r}; accepted: name=value, such as horizon=8")
         try:
-            parameters[key] = ast.literal_eval(value)
+            found[name.replace("-", "_")] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
-            parameters[key] = value
-    return jb.make_instance(name, **parameters)
+            found[name.replace("-", "_")] = text
+    return found
 
 
 def _import_file(path: Path) -> ModuleType:

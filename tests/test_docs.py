@@ -30,7 +30,7 @@ import jaxbandit as jb
 from jaxbandit import experiment as base
 from jaxbandit import experiments
 from jaxbandit.cli import main
-from jaxbandit.cli.actions import write_template
+from jaxbandit.cli.commands import write_template
 from jaxbandit.experiment import catalogue
 
 ROOT = Path(__file__).parent.parent

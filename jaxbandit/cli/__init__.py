@@ -1,25 +1,41 @@
 """The command line: ``jaxbandit list | run | show | new | plot | report | merge | doctor | bench``.
 
-`commands` has the subcommands as frozen dataclasses and reads them, `actions` does them; `driver` runs experiments
-(`shards` in parts), `report` writes HTML pages, and `templates` are the files that `jaxbandit new` writes.
-jax, xarray and matplotlib are imported when a command needs them, so that ``--help`` answers at
+Here the command is read, and every mistake is answered in one line; `commands` has the subcommands, their options and
+what they do, `driver` runs experiments, also in shards, `report` writes HTML pages, and `templates` are the files that
+`jaxbandit new` writes. jax, xarray and matplotlib are imported when a command needs them, so that ``--help`` answers at
 once. Exit codes: 0 done, 1 a file could not be read or written or `doctor` found something wrong,
 2 a mistake in what was asked for, 130 interrupted. From outside: `main`. May import: everything.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Any, Union, get_type_hints
+
+import tyro
 
 import jaxbandit
-from jaxbandit.cli.commands import PROGRAM, parse
+from jaxbandit.checks import did_you_mean
+from jaxbandit.cli.commands import COMMANDS
 from jaxbandit.cli.terminal import lasting_output
+from jaxbandit.experiment import catalogue
 
 __all__ = ["main"]
+
+PROGRAM = "jaxbandit"
+DESCRIPTION = (
+    "Regret experiments in episodic MDPs under bandit feedback: many seeds and instances at once. "
+    "Start with `jaxbandit run prophet`; `jaxbandit list NAME` explains a name; "
+    "`jaxbandit --version` prints the version."
+)
+WHOLE = "a whole number, such as 2000000, 2_000_000 or 2e6"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Example:
         >>> import jaxbandit.cli
         >>> jaxbandit.cli.main(["--version"])
-        jaxbandit 0.1.0
+        jaxbandit 0.2.0
         0
     """
     with lasting_output():
@@ -36,9 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(given: list[str]) -> int:  # noqa: PLR0911  (one per way to end)
-    if given == ["--version"]:
-        print(f"{PROGRAM} {jaxbandit.__version__}")
-        return 0
     try:
         return _do(given)
     except SystemExit as stop:  # how tyro answers --help
@@ -63,16 +76,19 @@ def _main(given: list[str]) -> int:  # noqa: PLR0911  (one per way to end)
 
 
 def _do(given: list[str]) -> int:
-    if given[:1] == ["bench"]:
+    if given == ["--version"]:
+        print(f"{PROGRAM} {jaxbandit.__version__}")
+        return 0
+    if given[:1] == ["bench"]:  # has options of its own
         from jaxbandit.experiments.bench import main as benchmark
 
         return int(benchmark(given[1:]) or 0)
-    from jaxbandit.cli import actions
-
     if given[:1] == ["run"] and {"--help", "-h"} & set(given):
-        actions.explain_experiment(given)
-    command = parse(given or ["--help"])
-    return actions.ACTIONS[type(command)](command) or 0
+        from jaxbandit.description import describe
+
+        for name in {*given} & {*catalogue()}:
+            print(f"{describe(name, 'experiment')}\n")
+    return parse(given or ["--help"]).do() or 0
 
 
 def _place(error: BaseException, given: Sequence[str]) -> tuple[str, bool]:
@@ -91,3 +107,133 @@ def _place(error: BaseException, given: Sequence[str]) -> tuple[str, bool]:
 def _fail(message: str, code: int) -> int:
     print(f"{PROGRAM}: {message}", file=sys.stderr)
     return code
+
+
+class NotWholeError(Exception):
+    """A word that is no whole number; not a ValueError, which tyro would put into a box."""
+
+
+def parse(given: Sequence[str]) -> Any:
+    """The command as one of the dataclasses; raises SystemExit after help, ValueError after a
+    mistake.
+
+    Example:
+        >>> parse(["list", "expref"])
+        List(what='expref')
+        >>> parse(["run", "prophet", "--episodes", "1.5e0"])
+        Traceback (most recent call last):
+        ...
+        ValueError: --episodes: 1.5e0; accepted: a whole number, such as 2000000, 2_000_000 or 2e6
+        >>> parse(["run", "prophet", "--sedes", "3"])
+        Traceback (most recent call last):
+        ...
+        ValueError: unknown option --sedes; did you mean '--seeds'? see jaxbandit run --help
+    """
+    _check_names(given)
+    registry = tyro.constructors.ConstructorRegistry()
+    registry.primitive_rule(_whole_numbers)
+    conf = tyro.conf
+    options = (conf.FlagCreatePairsOff, conf.PositionalMetavarFromFieldName, conf.DisallowNone)
+    named = tuple(Annotated[c, conf.subcommand(name)] for name, c in COMMANDS.items())
+    commands: Any = Union[named]  # noqa: UP007
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(
+                commands,
+                prog=PROGRAM,
+                description=DESCRIPTION,
+                args=list(given),
+                config=options,
+                registry=registry,
+            )
+    except NotWholeError as error:
+        before = given[max(list(given).index(error.args[0]) - 1, 0)]
+        option = before if before.startswith("--") else "number"
+        raise ValueError(f"{option}: {error.args[0]}; accepted: {WHOLE}") from None
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            raise
+        raise ValueError(_one_line(complaint.getvalue(), given[0])) from None
+
+
+def _check_names(given: Sequence[str]) -> None:
+    """The command and the names of its options are known."""
+    first, listed = given[0], ", ".join(COMMANDS)
+    if first in ("-h", "--help"):
+        return
+    if first.startswith("-"):
+        accepted = f"--help, --version, or a command: {listed}"
+        raise ValueError(f"unknown option {first}; accepted: {accepted}")
+    if first not in COMMANDS:
+        hint = did_you_mean(first, COMMANDS, most=1)
+        raise ValueError(f"unknown command {first!r}; {hint}accepted: {listed}")
+    known = _options(COMMANDS[first])
+    for word in given[1:]:
+        option = word.split("=")[0].replace("_", "-")
+        if not option.startswith("--") or option in (*known, "--help"):
+            continue
+        if option == "--seed" and "--seeds" in known:
+            raise ValueError(
+                "--seed: could mean two things; accepted: --seeds N for the number of runs, "
+                "--root-seed N for the key of all randomness"
+            )
+        near = did_you_mean(option[2:], [name[2:] for name in known], most=1, alike=0.6)
+        hint = near.replace("mean '", "mean '--")
+        raise ValueError(f"unknown option {option}; {hint}see {PROGRAM} {first} --help")
+
+
+def _options(command: type) -> list[str]:
+    """The options of a command as they are typed, other names included."""
+    found = []
+    for name, hint in get_type_hints(command, include_extras=True).items():
+        marks = getattr(hint, "__metadata__", ())
+        typed = next((mark.name for mark in marks if getattr(mark, "name", None)), name)
+        aliases = [alias for mark in marks for alias in getattr(mark, "aliases", None) or ()]
+        found += [f"--{typed.replace('_', '-')}", *aliases]
+    return found
+
+
+def _one_line(box: str, command: str) -> str:
+    """What tyro put into a box."""
+    text = " ".join(" ".join(line.strip(" │╭╮╰╯─") for line in box.splitlines()[1:]).split())
+    choice = re.search(
+        r"invalid choice '(.*?)' for argument '(?:--)?([\w-]+)'\. Expected one of \((.*?)\)", text
+    )
+    if choice:
+        accepted = ", ".join(re.findall(r"'([^']*)'", choice[3]))
+        return f"{choice[2]}: {choice[1]!r}; accepted: {accepted}"
+    missing = re.match(r"Missing from .*?: (\S+)", text)
+    if missing:
+        return f"{missing[1]} is missing; see {PROGRAM} {command} --help"
+    said = text.split(" Argument helptext")[0].split(" For full helptext")[0]
+    return f"{said or 'not understood'}; see {PROGRAM} {command} --help"
+
+
+def _whole_numbers(kind: Any) -> Any:
+    """Numbers of episodes may be written 2000000, 2_000_000 or 2e6."""
+    if kind.type is not int:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: whole_number(words[0]),
+        is_instance=lambda x: isinstance(x, int),
+        str_from_instance=lambda x: [str(x)],
+    )
+
+
+def whole_number(word: str) -> int:
+    """The number that a word writes.
+
+    Example:
+        >>> whole_number("2e6"), whole_number("2_000")
+        (2000000, 2000)
+    """
+    try:
+        number = float(word) if "e" in word.lower() else int(word)
+        if number == int(number):
+            return int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise NotWholeError(word)

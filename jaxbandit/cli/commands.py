@@ -1,21 +1,31 @@
-"""The subcommands as frozen dataclasses, whose docstrings are the help, and how they are read; every mistake is answered
-in one line."""
+"""The subcommands: frozen dataclasses whose docstrings are the help, whose fields are the options, and whose ``do``
+does the work. An option is a field here and its use below it.
+
+jax, xarray and matplotlib are imported when a command needs them, so that ``--help`` answers at once.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import io
+import fnmatch
+import json
+import keyword
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
-import tyro
+from tyro.conf import Positional, arg
 
-from jaxbandit import plotting
-from jaxbandit.experiment import Format, Options
+from jaxbandit import checks, plotting
+from jaxbandit.experiment import Format, Options, catalogue, load_experiment, read_parameters
+from jaxbandit.files import write_atomically
+from jaxbandit.specs import Flag, Whole
+from jaxbandit.status import spinner
+from jaxbandit.sweeps.options import option
+from jaxbandit.tabular import write_table
 
 FIGURES = [
     name.removeprefix("plot_").replace("_", "-")
@@ -23,45 +33,128 @@ FIGURES = [
     if figure.of in ("ds", "policy")
 ]
 """What `Plot` draws: the figures of results."""
-PROGRAM = "jaxbandit"
-DESCRIPTION = (
-    "Regret experiments in episodic MDPs under bandit feedback: many seeds and instances at once. "
-    "Start with `jaxbandit run prophet`; `jaxbandit list NAME` explains a name; "
-    "`jaxbandit --version` prints the version."
-)
+GROUPS = {"experiments": "experiment", "learners": "learner", "instances": "instance", "feedback": "feedback", "presets": "preset"}  # fmt: skip
+"""Of names, as `List` takes them."""
+COLUMN = 22
+"""Width of the column of names."""
+TEMPLATES = {
+    "learner": "check and try it: python {0}\nin the paper's figure: jaxbandit run prophet --learners {0}",
+    "instance": "look at it: python {0}",
+    "experiment": "run it: jaxbandit run {0}",
+}
+"""What `New` writes, the files of `jaxbandit.cli.templates`, and what to do with it."""
 
 
 @dataclass(frozen=True)
 class List:
     """Experiments, learners and instances with their parameters and defaults, or all about one."""
 
-    what: tyro.conf.Positional[str] = "all"
+    what: Positional[str] = "all"
     """all, experiments, learners, instances, feedback, presets, or a name such as expref."""
 
+    def do(self) -> None:
+        """Prints names, parameters and defaults, or the description of one name."""
+        from jaxbandit.description import describe
 
-@dataclass(frozen=True)
+        if self.what not in ("all", *GROUPS):
+            with spinner(f"looking up {self.what}", elsewhere=False):  # jax takes its time to start
+                found = str(describe(self.what))
+            print(found)
+            return
+        for group in GROUPS if self.what == "all" else (self.what,):
+            _print_group(group)
+        if self.what == "all":
+            print("everything about one of them: jaxbandit list NAME")
+
+
+def _print_group(group: str) -> None:
+    from jaxbandit import description
+
+    kind = GROUPS[group]
+    if kind == "experiment":
+        print("experiments (jaxbandit run NAME)")
+        for name, summary in catalogue().items():
+            _print_entry(name, summary)
+        return
+    names = description.names(kind)
+    if kind in ("feedback", "preset"):
+        print(f"{group} ({'what a learner sees' if kind == 'feedback' else 'of learners'})")
+        for name in names:
+            entry = description.describe(name, kind).entries[0]
+            _print_entry(name, entry.summary)
+            for row in entry.parameters if kind == "preset" else ():
+                if row.meaning != "-":
+                    _print_entry("", f"  {row.name}: {row.meaning}")
+        return
+    heads = dict.fromkeys(names, "instances")
+    if kind == "learner":
+        seen = {name: description.feedback_of(name) for name in names}
+        order = [*description.names("feedback"), ""]
+        names = sorted(names, key=lambda name: order.index(seen[name]))
+        texts = {"": "that are given a policy"} | {s: f"that see {s} feedback" for s in order if s}
+        heads = {name: f"learners {texts[seen[name]]}" for name in names}
+    head = ""
+    for name in names:
+        if heads[name] != head:
+            head = heads[name]
+            print(f"{head} (jaxbandit.make_{kind}(NAME, ...))")
+        _print_entry(name, description.summary(kind, name))
+        taken = ", ".join(description.signature(kind, name))
+        if taken:
+            _print_entry("", f"  ({taken})")
+
+
+def _print_entry(name: str, text: str) -> None:
+    """A name and what it is, in as many lines as the terminal makes of it."""
+    width = max(60, shutil.get_terminal_size((100, 50)).columns)
+    lead = f"  {name:{COLUMN}} "
+    if len(name) > COLUMN:
+        print(f"  {name}")
+        lead = " " * (COLUMN + 3)
+    print(textwrap.fill(f"{lead}{text}", width, subsequent_indent=" " * (COLUMN + 5)))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Run(Options):
-    """Run an experiment: results, figures and tables go to a folder; it can be interrupted and
-    resumed. `jaxbandit run NAME --help` says what the experiment shows and writes."""
+    """Run an experiment: results, figures and tables go to a folder; it can be interrupted and resumed. `jaxbandit run NAME --help` says what the experiment shows and writes."""
 
-    seed: Annotated[int, tyro.conf.arg(name="root-seed")] = 0
+    seed: Annotated[int, arg(name="root-seed")] = option(0, Whole(0, checks.LARGEST_SEED))
     """The root key of all randomness; --seeds is the number of runs."""
-    experiment: tyro.conf.Positional[str] = field(kw_only=True)
+    allow_backend_change: Annotated[bool, arg(aliases=["--allow-other-bits"])] = option(False, Flag)
+    """Continue a checkpoint of another kind of device or another jax, whose last digits may differ; the result says so."""
+    experiment: Positional[str]
     """A name (see `jaxbandit list`) or a file of your own that ends in .py."""
     compilation_cache: str | None = None
-    """Folder in which compiled programs are kept, so that the next run starts faster; "none" keeps
-    none. If not given, $JAXBANDIT_COMPILATION_CACHE, or else one of yours, of at most 1 GB."""
+    """Folder in which compiled programs are kept, so that the next run starts faster; "none" keeps none. If not given, $JAXBANDIT_COMPILATION_CACHE, or else one of yours, of at most 1 GB."""
+
+    def __post_init__(self) -> None:
+        """Checks nothing yet: tyro would put the error into a box."""
+
+    def do(self) -> None:
+        """Runs an experiment by name or by file."""
+        super().__post_init__()
+        from jaxbandit.xla.compilations import start_jax
+
+        if self.experiment not in catalogue() and not self.experiment.endswith(".py"):
+            load_experiment(self.experiment)  # a typo is answered before jax starts
+        with spinner(f"starting jax for {self.experiment}", elsewhere=False):
+            start_jax(self.compilation_cache)
+            from jaxbandit.cli.driver import run
+            from jaxbandit.sweeps.groups import choose_devices
+
+            choose_devices(self.devices)  # too many are refused before anything is said
+            experiment = load_experiment(self.experiment)
+        run(experiment, self)
 
 
 @dataclass(frozen=True)
 class Show:
     """Show an instance: sizes, optimal value, optimal policy, and one episode, stage by stage."""
 
-    instance: tyro.conf.Positional[str]
+    instance: Positional[str]
     """A name (see `jaxbandit list instances`)."""
-    parameters: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Its parameters as name=value, such as horizon=8 capacity=2 num_values=5; those not given
-    are chosen small."""
+    parameters: Positional[tuple[str, ...]] = ()
+    """Its parameters as name=value, such as horizon=8 capacity=2 num_values=5; those not given are chosen small."""
     seed: int = 0
     """Of the episode, and of the instance if it is drawn."""
     policy: Literal["optimal", "uniform"] = "optimal"
@@ -71,36 +164,153 @@ class Show:
     overwrite: bool = False
     """Replace the file if it exists."""
 
+    def do(self) -> None:
+        """Prints the instance."""
+        Options(seed=self.seed)
+        with spinner("starting jax", elsewhere=False):
+            import jax
+            import numpy as np
+
+            import jaxbandit as jb
+            from jaxbandit.description import small_instance
+        if self.figure is not None:
+            _refuse_existing("figure", [self.figure], None, self.overwrite)
+        with spinner("planning", elsewhere=False):
+            mdp, used = small_instance(self.instance, read_parameters(self.parameters), self.seed)
+            value, policy = jb.optimal(jb.mdp.plain(mdp))
+        words = jb.labels_of(mdp)
+        worth = words.with_unit(words.total(float(value)))
+        note = f" ({worth}; a reward of 1 is {words.money(1.0)})" if words.in_units else ""
+        print(f"{self.instance}({', '.join(f'{name}={shown}' for name, shown in used.items())})")
+        print(
+            f"  {mdp!r}: {mdp.horizon} stages, levels 1 to {mdp.width}, {mdp.num_actions} actions"
+        )
+        print(f"  optimal value {float(value):.4g}{note}, from {words.level} {words.state(int(mdp.start))}")  # fmt: skip
+        print(f"\n{policy_table(mdp, np.asarray(policy))}")
+        played: Any = policy
+        whose = "the optimal policy"
+        if self.policy == "uniform":
+            played = np.full((*policy.shape, mdp.num_actions), 1 / mdp.num_actions, np.float32)
+            whose = "random actions"
+        print(f"\none episode of {whose} (--seed {self.seed})")
+        episode = jb.trace(mdp, played, jax.random.key(self.seed))
+        print(episode)
+        if self.figure is not None:
+            with spinner("drawing", elsewhere=False):
+                files = jb.plot_episode(mdp, episode).save(self.figure)
+            print("\n".join(map(str, files)))
+
+
+def policy_table(mdp: Any, policy: Any) -> str:
+    """The optimal action of every state that can be reached; stages to the right.
+
+    Example:
+        >>> import jaxbandit as jb, numpy as np
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> print(policy_table(mdp, np.asarray(jb.optimal(mdp)[1])))
+        optimal policy: accept from ..., by capacity left and stage (. = never reached)
+             1    2
+        1  0.5  0.5
+    """
+    import numpy as np
+
+    import jaxbandit as jb
+
+    words, visits = jb.labels_of(mdp), np.asarray(jb.visitation(mdp, policy))
+    stages, levels = range(mdp.horizon), range(mdp.width, 0, -1)
+    # thresholds: "accept from 0.5" and "accept none" share all but the value
+    names = {words.action(i, a) for i in stages for a in range(mdp.num_actions)}
+    split = [name.split(" ")[:-1] for name in sorted(names - {"accept none"})]
+    columns = list(zip(*split, strict=False))
+    alike = next((n for n, column in enumerate(columns) if len(set(column)) > 1), len(columns))
+    common = "".join(f"{column[0]} " for column in columns[:alike])
+    rows = [
+        [words.state(level)]
+        + [
+            words.action(i, int(policy[i, level])).removeprefix(common).split(" ")[-1]
+            if visits[i, level] > 0
+            else "."
+            for i in stages
+        ]
+        for level in levels
+    ]
+    head = ["", *(f"{i + 1}" for i in stages)]
+    lead = f"optimal policy: {common}..." if common else "optimal policy"
+    table = write_table(head, rows, right=range(1, mdp.horizon + 1))
+    return f"{lead}, by {words.level} and stage (. = never reached)\n{table}"
+
 
 @dataclass(frozen=True)
 class New:
     """Write a commented file to start from: a learner, an instance or an experiment of your own."""
 
-    what: tyro.conf.Positional[Literal["learner", "instance", "experiment"]]
+    what: Positional[Literal["learner", "instance", "experiment"]]
     """learner, instance or experiment."""
-    name: tyro.conf.Positional[str]
+    name: Positional[str]
     """Its name, such as my-learner; the file is my_learner.py."""
     out: Path | None = None
     """Another file name."""
     overwrite: bool = False
     """Replace the file if it exists."""
 
+    def do(self) -> None:
+        """Writes a template and says what to do with it."""
+        path = write_template(self.what, self.name, self.out, overwrite=self.overwrite)
+        print(f"{path}\n{TEMPLATES[self.what].format(path)}")
+
+
+def write_template(
+    what: str, name: str, out: str | Path | None = None, *, overwrite: bool = False
+) -> Path:
+    """Writes a commented file that runs as it stands, and returns its path.
+
+    Args:
+        what: "learner", "instance" or "experiment": a file of `jaxbandit.cli.templates`.
+        name: its name, such as "my-learner".
+        out: the file; by default my_learner.py.
+        overwrite: replace it if it exists.
+
+    Example:
+        >>> import tempfile
+        >>> write_template("learner", "my-learner", tempfile.mkdtemp() + "/mine.py").name
+        'mine.py'
+        >>> write_template("learner", "2 fast")
+        Traceback (most recent call last):
+        ...
+        ValueError: name: '2 fast'; accepted: letters, digits, - and _, beginning with a letter
+    """
+    checks.accept("what", what, list(TEMPLATES))
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) or keyword.iskeyword(name):
+        accepted = "letters, digits, - and _, beginning with a letter"
+        raise ValueError(f"name: {name!r}; accepted: {accepted}")
+    function = name.replace("-", "_").lower()
+    path = Path(out) if out is not None else Path(f"{function}.py")
+    if path.suffix != ".py":
+        raise ValueError(f"out: {path}; accepted: a file name that ends in .py")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"out: {path} exists; give another --out, or --overwrite")
+    text = (Path(__file__).parent / "templates" / f"{what}.py").read_text(encoding="utf-8")
+    words = {f"my_{what}.py": str(path), f"my-{what}": name, f"my_{what}": function}
+    text = re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode())
+    return path
+
 
 @dataclass(frozen=True)
 class Plot:
     """Draw the results of a run."""
 
-    results: tyro.conf.Positional[Path]
+    results: Positional[Path]
     """A .nc file, or a folder of them."""
-    what: Annotated[str, tyro.conf.arg(metavar=f"{{{','.join(FIGURES)}}}")] = "regret"
+    what: Annotated[str, arg(metavar=f"{{{','.join(FIGURES)}}}")] = "regret"
     """The figure: `jaxbandit.plot_NAME`; regret against episodes if not given."""
     learners: tuple[str, ...] | None = None
     """Only these; names or patterns such as "*(practical)"."""
-    instances: Annotated[tuple[str, ...] | None, tyro.conf.arg(aliases=["--instance"])] = None
+    instances: Annotated[tuple[str, ...] | None, arg(aliases=["--instance"])] = None
     """Only these instances or panels; names or patterns."""
     kind: Literal["t", "skewed", "bootstrap", "simultaneous", "quantile"] | None = None
-    """What the bands are: t-intervals if not given; skewed covers more where runs are few or skewed, simultaneous
-    covers whole curves, quantile shows where the runs lie."""
+    """What the bands are: t-intervals if not given; skewed covers more where runs are few or skewed, simultaneous covers whole curves, quantile shows where the runs lie."""
     scale: Literal["linear", "loglog", "symlog", "log"] | None = None
     """Axes: linear if not given; symlog is logarithmic above small values and shows 0."""
     inset: bool = False
@@ -119,42 +329,135 @@ class Plot:
     """Leave the grey text on bands and marks out of the figure; it is printed as a caption."""
     out: Path | None = None
     """File name; without a suffix, png, svg and pdf. Default: beside the results."""
-    formats: Annotated[tuple[Format, ...] | None, tyro.conf.arg(aliases=["--format"])] = None
+    formats: Annotated[tuple[Format, ...] | None, arg(aliases=["--format"])] = None
     """File types."""
     overwrite: bool = False
     """Replace files that exist."""
 
+    def do(self) -> None:
+        """Draws a file of results, or each file of a folder."""
+        from jaxbandit.cli.report import read_results
 
-@dataclass(frozen=True)
-class Merge:
-    """Put the shards of a run (`run --shard i/n`) together, bit for bit as a single run."""
+        checks.accept("what", self.what, FIGURES)
+        with spinner(f"reading {self.results}", elsewhere=False):
+            datasets = read_results(self.results)
+        targets = {label: self._target(label, len(datasets) > 1) for label in datasets}
+        _refuse_existing("out", targets.values(), self.formats, self.overwrite)
+        for label, dataset in datasets.items():
+            with spinner(f"drawing {label}", elsewhere=False):
+                drawn = self._draw(dataset)
+                files = drawn.save(targets[label], self.formats)
+            print("\n".join(map(str, files)))
+            if self.no_subtitle and drawn.caption:
+                print(f"caption: {drawn.caption}")
 
-    folder: tyro.conf.Positional[Path]
-    """The folder that the shards were written to."""
-    overwrite: bool = False
-    """Replace results that are there."""
+    def _target(self, label: str, several: bool) -> Path:
+        if self.out is None:
+            folder = self.results if self.results.is_dir() else self.results.parent
+            return folder / f"{label}_{self.what.replace('-', '_')}"
+        return self.out.with_stem(f"{self.out.stem}_{label}") if several else self.out
+
+    def _draw(self, dataset: Any) -> Any:
+        """The figure, with those of the options that its function takes."""
+        import inspect
+
+        from jaxbandit.stats import families
+
+        function = getattr(plotting, f"plot_{self.what.replace('-', '_')}")
+        taken = inspect.signature(function).parameters
+        options = ("kind", "scale", "size", "columns", "title", "name", "parameter")
+        given = {each: getattr(self, each) for each in options}
+        given |= {"subtitle": False if self.no_subtitle else None, "inset": self.inset or None}
+        given = {each: value for each, value in given.items() if value is not None}
+        for each in given:
+            if each not in taken:
+                accepted = [name for name in (*options, "subtitle", "inset") if name in taken]
+                raise ValueError(f"{each}: not for --what {self.what}; accepted: {', '.join(accepted)}")  # fmt: skip
+        names = list(map(str, dataset["learner"].values))
+        learners = _matching("learners", self.learners, names)
+        places = dict.fromkeys([*families(dataset), *map(str, dataset["instance"].values)])
+        instances = _matching("instances", self.instances, places)
+        several = "panels" in taken or self.what == "regret"
+        given |= {"learners": learners, "panels": instances, "learner": (learners or names)[0]}
+        given["instance"] = instances if several or not instances else instances[0]
+        return function(
+            dataset, **{each: v for each, v in given.items() if v is not None and each in taken}
+        )
+
+
+def _refuse_existing(option: str, targets: Iterable[Path], formats: Any, overwrite: bool) -> None:
+    """An error before anything runs if a figure's file cannot be one, or exists."""
+    from jaxbandit.plotting.files import files_of
+
+    files = [file for target in targets for file in files_of(target, formats)]
+    there = ", ".join(str(file) for file in files if file.exists())
+    if there and not overwrite:
+        raise FileExistsError(f"{option}: {there} exists; give another --{option}, or --overwrite")
+
+
+def _matching(option: str, wanted: Sequence[str] | None, known: Iterable[str]) -> list[str] | None:
+    """The names that are given or match a pattern, in the order of the options."""
+    if wanted is None:
+        return None
+    names = list(known)
+    found: dict[str, None] = {}
+    for each in wanted:
+        matches = [each] if each in names else fnmatch.filter(names, each)
+        if not matches:
+            checks.accept(option, each, names)
+        found |= dict.fromkeys(matches)
+    return list(found)
 
 
 @dataclass(frozen=True)
 class Report:
     """Write one self-contained HTML page of results, or with --gallery of everything there is."""
 
-    results: tyro.conf.Positional[Path | None] = None
-    """A folder written by `jaxbandit run`, or a .nc file; with --gallery, a folder of such folders
-    whose figures are shown."""
+    results: Positional[Path | None] = None
+    """A folder written by `jaxbandit run`, or a .nc file; with --gallery, a folder of such folders whose figures are shown."""
     out: Path | None = None
     """File name; default report.html in the folder."""
     overwrite: bool = False
     """Replace the page if it exists."""
     gallery: Path | None = None
-    """Write this page instead: every family of instances with its picture, every learner with its
-    parameters, every experiment with its figure."""
+    """Write this page instead: every family of instances with its picture, every learner with its parameters, every experiment with its figure."""
+
+    def do(self) -> None:
+        """Writes the page and prints its path."""
+        from jaxbandit.cli.report import make_gallery, make_report
+
+        if self.gallery is not None:
+            with spinner("drawing every instance, learner and experiment"):
+                page = make_gallery(self.gallery, self.results, overwrite=self.overwrite)
+        elif self.results is None:
+            raise ValueError("results: not given; accepted: a folder or a .nc file, or --gallery FILE")  # fmt: skip
+        else:
+            with spinner(f"reading and drawing {self.results}", elsewhere=False):
+                page = make_report(self.results, self.out, overwrite=self.overwrite)
+        print(page)
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Put the shards of a run (`run --shard i/n`) together, bit for bit as a single run."""
+
+    folder: Positional[Path]
+    """The folder that the shards were written to."""
+    overwrite: bool = False
+    """Replace results that are there."""
+
+    def do(self) -> None:
+        """Merges, and says what comes next."""
+        from jaxbandit.cli.driver import merge_folder
+
+        for label, file in merge_folder(self.folder, overwrite=self.overwrite).items():
+            print(f"{label}: {file}")
+        print("draw its figures and tables with the command of one shard, --resume in place of --shard")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Doctor:
-    """Look at this machine: devices, versions, flags, whether the wheels match; then a self-test of half a minute (bits,
-    laws, a little speed). Ends with code 1 if anything is wrong."""
+    """Look at this machine: devices, versions, flags, whether the wheels match; then a self-test of some seconds (bits, laws, a little speed). Ends with code 1 if anything is wrong."""
 
     json: str | None = None
     """Write the whole report as JSON, to paste into a bug report: to this file, or with "-" to the screen alone."""
@@ -163,171 +466,30 @@ class Doctor:
     overwrite: bool = False
     """Replace the file if it exists."""
 
+    def do(self) -> int:
+        """Prints the report; 1 if something is wrong."""
+        from jaxbandit.xla.compilations import start_jax
+
+        file = None if self.json in (None, "-") else Path(str(self.json))
+        if file is not None and file.exists() and not self.overwrite:
+            raise FileExistsError(f"json: {file} exists; accepted: a new file, or --overwrite")
+        start_jax()
+        from jaxbandit.inspect.doctor import examine, format_report
+
+        found = examine(self_test=not self.quick)
+        text = json.dumps(found, indent=1)
+        if file is not None:
+            write_atomically(file, f"{text}\n".encode())
+        print(text if self.json == "-" else format_report(found))
+        return int(not found["ok"])
+
 
 @dataclass(frozen=True)
 class Bench:
     """Measure speed, beside what people use today (`jaxbandit bench --help`)."""
 
 
-COMMANDS = {
-    "list": List,
-    "run": Run,
-    "show": Show,
-    "new": New,
-    "plot": Plot,
-    "report": Report,
-    "merge": Merge,
-    "doctor": Doctor,
-    "bench": Bench,
+COMMANDS: dict[str, type] = {
+    each.__name__.lower(): each
+    for each in (List, Run, Show, New, Plot, Report, Merge, Doctor, Bench)
 }
-Command = (
-    Annotated[List, tyro.conf.subcommand("list")]
-    | Annotated[Run, tyro.conf.subcommand("run")]
-    | Annotated[Show, tyro.conf.subcommand("show")]
-    | Annotated[New, tyro.conf.subcommand("new")]
-    | Annotated[Plot, tyro.conf.subcommand("plot")]
-    | Annotated[Report, tyro.conf.subcommand("report")]
-    | Annotated[Merge, tyro.conf.subcommand("merge")]
-    | Annotated[Doctor, tyro.conf.subcommand("doctor")]
-    | Annotated[Bench, tyro.conf.subcommand("bench")]
-)
-
-
-class NotWholeError(Exception):
-    """A word that is no whole number; not a ValueError, which tyro would put into a box."""
-
-
-def parse(given: Sequence[str]) -> Any:
-    """The command as one of the dataclasses; raises SystemExit after help, ValueError after a
-    mistake.
-
-    Example:
-        >>> parse(["list", "expref"])
-        List(what='expref')
-        >>> parse(["run", "prophet", "--episodes", "1.5e0"])
-        Traceback (most recent call last):
-        ...
-        ValueError: --episodes: 1.5e0; accepted: a whole number, such as 2000000, 2_000_000 or 2e6
-        >>> parse(["run", "prophet", "--sedes", "3"])
-        Traceback (most recent call last):
-        ...
-        ValueError: unknown option --sedes; did you mean '--seeds'? see jaxbandit run --help
-    """
-    _check_words(given)
-    registry = tyro.constructors.ConstructorRegistry()
-    registry.primitive_rule(_whole_numbers)
-    options = (
-        tyro.conf.FlagCreatePairsOff,
-        tyro.conf.PositionalMetavarFromFieldName,
-        tyro.conf.DisallowNone,
-    )
-    complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            return tyro.cli(
-                Command,
-                prog=PROGRAM,
-                description=DESCRIPTION,
-                args=list(given),
-                config=options,
-                registry=registry,
-            )
-    except NotWholeError as error:
-        place = next((j for j, word in enumerate(given) if word == error.args[0]), 0)
-        option = given[place - 1] if given[place - 1].startswith("--") else "number"
-        accepted = "a whole number, such as 2000000, 2_000_000 or 2e6"
-        raise ValueError(f"{option}: {error.args[0]}; accepted: {accepted}") from None
-    except SystemExit as stop:
-        if stop.code in (0, None):
-            raise
-        raise ValueError(_one_line(complaint.getvalue(), given[0])) from None
-
-
-def _check_words(given: Sequence[str]) -> None:
-    """The command and the names of its options are known."""
-    first = given[0]
-    if first in ("-h", "--help"):
-        return
-    if first.startswith("-"):
-        raise ValueError(
-            f"unknown option {first}; accepted: --help, --version, or a command: {', '.join(COMMANDS)}"
-        )
-    if first not in COMMANDS:
-        from jaxbandit.checks import did_you_mean  # numpy with it, which --help need not wait for
-
-        hint = did_you_mean(first, COMMANDS, most=1)
-        raise ValueError(f"unknown command {first!r}; {hint}accepted: {', '.join(COMMANDS)}")
-    known = _options(COMMANDS[first])
-    for word in given[1:]:
-        option = word.split("=")[0].replace("_", "-")
-        if option == "--seed" and option not in known and "--seeds" in known:
-            raise ValueError(
-                "--seed: could mean two things; accepted: --seeds N for the number of runs, "
-                "--root-seed N for the key of all randomness"
-            )
-        if option.startswith("--") and option not in (*known, "--help"):
-            from jaxbandit.checks import did_you_mean
-
-            near = did_you_mean(option[2:], [name[2:] for name in known], most=1, alike=0.6)
-            hint = near.replace("mean '", "mean '--")
-            raise ValueError(f"unknown option {option}; {hint}see {PROGRAM} {first} --help")
-
-
-def _options(command: type) -> list[str]:
-    """The options of a command as they are typed, other names included."""
-    found = []
-    hints = get_type_hints(command, include_extras=True)
-    for each in dataclasses.fields(command):
-        marks = getattr(hints[each.name], "__metadata__", ())
-        renamed = [mark.name for mark in marks if getattr(mark, "name", None)]
-        aliases = [alias for mark in marks for alias in getattr(mark, "aliases", None) or ()]
-        found += [f"--{(renamed or [each.name])[0].replace('_', '-')}", *aliases]
-    return found
-
-
-def _one_line(box: str, command: str) -> str:
-    """What tyro put into a box."""
-    lines = [line.strip(" │╭╮╰╯─") for line in box.splitlines()[1:]]
-    text = " ".join(" ".join(lines).split())
-    choice = re.search(
-        r"invalid choice '(.*?)' for argument '(?:--)?([\w-]+)'\. Expected one of \((.*?)\)", text
-    )
-    if choice:
-        accepted = ", ".join(re.findall(r"'([^']*)'", choice[3]))
-        return f"{choice[2]}: {choice[1]!r}; accepted: {accepted}"
-    missing = re.match(r"Missing from .*?: (\S+)", text)
-    if missing:
-        return f"{missing[1]} is missing; see {PROGRAM} {command} --help"
-    said = text.split(" Argument helptext")[0].split(" For full helptext")[0]
-    return f"{said or 'not understood'}; see {PROGRAM} {command} --help"
-
-
-def _whole_numbers(kind: Any) -> Any:
-    """Numbers of episodes may be written 2000000, 2_000_000 or 2e6."""
-    if kind.type is not int:
-        return None
-
-    return tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="INT",
-        instance_from_str=lambda words: whole_number(words[0]),
-        is_instance=lambda x: isinstance(x, int),
-        str_from_instance=lambda x: [str(x)],
-    )
-
-
-def whole_number(word: str) -> int:
-    """The number that a word writes.
-
-    Example:
-        >>> whole_number("2e6"), whole_number("2_000")
-        (2000000, 2000)
-    """
-    try:
-        number = float(word) if "e" in word.lower() else int(word)
-        whole = int(number)
-    except (ValueError, OverflowError):
-        raise NotWholeError(word) from None
-    if number != whole:
-        raise NotWholeError(word)
-    return whole

@@ -1,29 +1,38 @@
-"""Runs an experiment: its sweeps with checkpoints, results on disk, figures, tables.
+"""Runs an experiment: its sweeps with checkpoints, results on disk, figures, tables; in one go or in shards.
 
     OUT/<label>.nc             the results of each sweep
-    OUT/checkpoints/<label>/   what ``resume`` continues, to the same bits; more seeds run only the
-    new ones OUT/<figure>.png .svg .pdf
+    OUT/checkpoints/<label>/   what ``resume`` continues, to the same bits; more seeds run only the new ones
+    OUT/<figure>.png .svg .pdf
     OUT/<table>                tables as they were printed
 
-What a folder holds is never replaced unless told (``overwrite``).
+What a folder holds is never replaced unless told (``overwrite``). With ``shard`` (``run --shard i/n``):
+
+    OUT/shards/<label>.<i>-of-<n>.nc      one file per sweep and shard; machines write nothing else
+    OUT/checkpoints/<label>.<i>-of-<n>/   their checkpoints, whose finished lanes ``run --resume`` takes over
+    OUT/<label>.nc                        all of them together, as a single run would have left it (`merge_folder`)
+
+A sweep that depends on earlier results can only run when those are merged, so it has shards of its own
+in a second round: run the shards, merge, run the shards again (what is merged is read), merge.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import glob
 import inspect
+import os
 import re
 import shlex
 import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandit.checks import did_you_mean
-from jaxbandit.cli.shards import gather_checkpoints, parse_shard, shard_path
 from jaxbandit.experiment import (
     Arguments,
     Experiment,
@@ -32,8 +41,14 @@ from jaxbandit.experiment import (
     load_learners,
     read_folder,
 )
-from jaxbandit.files import write_atomically
+from jaxbandit.files import read_file, regular_files, write_atomically
+from jaxbandit.results import load, save
 from jaxbandit.status import spinner
+from jaxbandit.sweeps import plan as plan_of
+from jaxbandit.sweeps import sweep
+from jaxbandit.sweeps.options import RunOptions
+from jaxbandit.sweeps.shards import check_shard, merge
+from jaxbandit.xla.programs import release_memory
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -64,11 +79,10 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
         >>> from jaxbandit.experiment import Options
         >>> run(load_experiment("applications"), Options(dry_run=True, out="nowhere"))  # doctest: +SKIP
     """
-    from jaxbandit.results import save
-
-    options = (options or Options()).check()
+    options = options or Options()
     folder = Path(options.out) if options.out is not None else Path("results") / experiment.name
-    plans = plan(experiment, options)
+    with spinner(f"making the instances and learners of {experiment.name}", elsewhere=False):
+        plans = plan(experiment, options)
     if options.dry_run:
         _print_plans(experiment, plans, folder, options)
         return None
@@ -89,7 +103,10 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
         datasets[label] = _sweep(label, decided, folder, options, f"{number} of {len(plans)}")
         files.append(save(datasets[label], file, overwrite=True))
     with spinner("computing the tables"):
-        tables = dict(_tables(experiment, datasets, options))
+        if experiment.tables is not None:
+            tables = dict(experiment.tables(datasets, options))
+        else:
+            tables = {"final_regret.txt": final_table(datasets)}
     for name, text in tables.items():
         print(f"\n{for_terminal(text, folder / name)}")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -136,29 +153,22 @@ def for_terminal(text: str, file: Path) -> str:
 def draw(
     experiment: Experiment, datasets: dict[str, Dataset], folder: Path, options: Options
 ) -> list[Path]:
-    """Writes the figures of an experiment whose results are there, and returns the files."""
+    """Writes the figures of an experiment whose results are there, and returns the files.
+
+    What a figure shows is written into its file, for `jaxbandit report`.
+    """
     if experiment.figures is None:
         return []
+    listed = [Path(name).stem for name in experiment.outputs]  # the first is the one to look at
+    files = []
     with spinner("drawing the figures"):
         figures = experiment.figures(datasets, options)
-        ordered = sorted(figures, key=lambda stem: _rank(experiment, stem))
-        saved = [
-            figures[stem].save(folder / stem, options.formats, _about(experiment, stem, number))
-            for number, stem in enumerate(ordered, 1)
-        ]
-    return [file for files in saved for file in files]
-
-
-def _rank(experiment: Experiment, stem: str) -> int:
-    """The place of a figure among the outputs: the first is the one to look at."""
-    listed = [Path(name).stem for name in experiment.outputs]
-    return listed.index(stem) if stem in listed else len(listed)
-
-
-def _about(experiment: Experiment, stem: str, number: int) -> dict[str, str]:
-    """What the file says about itself, for `jaxbandit report`."""
-    meaning = experiment.outputs.get(f"{stem}.png", stem)
-    return {"Title": meaning.split(" (also")[0], "Comment": f"figure {number} of {experiment.name}"}
+        ordered = sorted(figures, key=lambda s: listed.index(s) if s in listed else len(listed))
+        for number, stem in enumerate(ordered, 1):
+            title = experiment.outputs.get(f"{stem}.png", stem).split(" (also")[0]
+            about = {"Title": title, "Comment": f"figure {number} of {experiment.name}"}
+            files += figures[stem].save(folder / stem, options.formats, about)
+    return files
 
 
 def check_folder(folder: Path, labels: list[str], options: Options) -> None:
@@ -201,30 +211,16 @@ def read_needed(experiment: Experiment, options: Options) -> dict[str, Dataset]:
     return datasets
 
 
-def _tables(
-    experiment: Experiment, datasets: dict[str, Dataset], options: Options
-) -> Mapping[str, str]:
-    if experiment.tables is not None:
-        return experiment.tables(datasets, options)
-    return {"final_regret.txt": final_table(datasets)}
-
-
 def _arguments(arguments: Mapping[str, Any], options: Options) -> dict[str, Any]:
     """The arguments of the experiment, with what the user asked for where it does not decide
     itself."""
-    common = {
-        "seed": options.seed,
-        "devices": options.devices,
-        "max_lanes": options.max_lanes,
-        "progress": {"auto": True, "always": "always", "never": False}[options.progress],
-    }
+    common = {each.name: getattr(options, each.name) for each in dataclasses.fields(RunOptions)}
+    common["progress"] = {"auto": True, "always": "always", "never": False}[options.progress]
     return {**common, **arguments}
 
 
 def _run_shard(plans: Mapping[str, Arguments], folder: Path, options: Options) -> None:
     """Runs a part of the seeds of every sweep and writes it where `merge` looks for it."""
-    from jaxbandit.results import load, save
-
     shard = parse_shard(options.shard or "")
     datasets: dict[str, Any] = {}
     for number, (label, arguments) in enumerate(plans.items(), 1):
@@ -247,9 +243,6 @@ def _run_shard(plans: Mapping[str, Arguments], folder: Path, options: Options) -
 def _sweep(
     label: str, arguments: Mapping[str, Any], folder: Path, options: Options, place: str
 ) -> Dataset:
-    from jaxbandit.sweeps import sweep
-    from jaxbandit.xla.programs import release_memory
-
     what = f"sweep {place}: {in_words(label, arguments)}"
     print(textwrap.fill(what, 100, subsequent_indent="  "), file=sys.stderr)
     start = time.perf_counter()
@@ -257,7 +250,6 @@ def _sweep(
         **_arguments(arguments, options),
         checkpoint=folder / "checkpoints" / label,
         resume=not options.overwrite,
-        allow_backend_change=options.allow_other_bits,
     )
     release_memory()
     print(f"sweep {place}: {label} took {time.perf_counter() - start:.1f} s", file=sys.stderr)
@@ -281,8 +273,6 @@ def in_words(label: str, arguments: Mapping[str, Any]) -> str:
 def _check_seeds(file: Path, arguments: Mapping[str, Any], options: Options) -> None:
     """Results are replaced only by the same or more of them (``resume``), or because the user said
     so."""
-    from jaxbandit.results import load
-
     if file.exists() and not options.overwrite:
         held, asked = load(file).sizes["seed"], arguments.get("num_seeds", 0)
         if held > asked:
@@ -294,8 +284,6 @@ def _check_seeds(file: Path, arguments: Mapping[str, Any], options: Options) -> 
 def _print_plans(
     experiment: Experiment, plans: Mapping[str, Arguments], folder: Path, options: Options
 ) -> None:
-    from jaxbandit.sweeps import plan as plan_of
-
     print(f"{experiment.name}: {experiment.summary}")
     for label, arguments in plans.items():
         print(f"\n{label}")
@@ -316,70 +304,60 @@ def plan(experiment: Experiment, options: Options) -> dict[str, Arguments]:
         ...
         ValueError: sweep 'regret': 'episodes'; did you mean 'num_episodes'? accepted: ...
     """
-    plans = experiment.sweeps(options)
-    if not isinstance(plans, Mapping):
-        raise ValueError(
-            f"sweeps of {experiment.name}: {type(plans).__name__}; accepted: a dict, label -> arguments"
-        )
-    extra: dict[str, Any] = {}
-    if options.instance is not None and not experiment.open_to_instance:
-        raise ValueError(
-            f"instance: {options.instance}; accepted: no instance of your own in {experiment.name}"
-        )
-    if options.learners is not None:
-        if not experiment.open_to_learners:
-            raise ValueError(
-                f"learners: {options.learners}; accepted: no learners of your own in {experiment.name}"
-            )
-        extra = load_learners(options.learners)
-    return {str(label): _joined(str(label), given, extra) for label, given in plans.items()}
+    found, name = experiment.sweeps(options), experiment.name
+    if not isinstance(found, Mapping):
+        accepted = "a dict, label -> arguments"
+        raise ValueError(f"sweeps of {name}: {type(found).__name__}; accepted: {accepted}")
+    for option, is_open in (
+        ("instance", experiment.open_to_instance),
+        ("learners", experiment.open_to_learners),
+    ):
+        given = getattr(options, option)
+        if given is not None and not is_open:
+            raise ValueError(f"{option}: {given}; accepted: no {option} of your own in {name}")
+    extra = {} if options.learners is None else load_learners(options.learners)
+    return {str(label): _joined(str(label), given, extra) for label, given in found.items()}
 
 
-def _joined(label: str, given: Any, extra: Mapping[str, Any]) -> Arguments:
+def _joined(label: str, given: Arguments, extra: Mapping[str, Any]) -> Arguments:
+    """The arguments of a sweep with more learners."""
     if callable(given):
         if extra:
             raise ValueError(f"learners: sweep {label!r} depends on results; accepted: none")
         return given
     check_arguments(label, given)
-    taken = [name for name in extra if name in given["learners"]]
-    if taken:
-        raise ValueError(f"learners: {taken[0]!r} is in sweep {label!r} already; give another name")
+    for name in extra:
+        if name in given["learners"]:
+            raise ValueError(f"learners: {name!r} is in sweep {label!r} already; give another name")
     return {**given, "learners": {**given["learners"], **extra}}
 
 
 def decide(label: str, arguments: Arguments, datasets: dict[str, Any]) -> Mapping[str, Any]:
     """The arguments of a sweep, computed from earlier results if they depend on them."""
-    if not callable(arguments):
-        return arguments
-    decided = arguments(datasets)
-    check_arguments(label, decided)
-    return decided
+    if callable(arguments):
+        arguments = arguments(datasets)
+        check_arguments(label, arguments)
+    return arguments
 
 
 def check_arguments(label: str, given: Any) -> None:
     """ValueError if `jaxbandit.sweep` cannot take these arguments."""
-    from jaxbandit.sweeps import sweep
-
+    head, by_name = f"sweep {label!r}:", "accepted: a dict by name"
     if not isinstance(given, Mapping):
-        raise ValueError(
-            f"sweep {label!r}: {type(given).__name__}; accepted: a dict of arguments of jaxbandit.sweep"
-        )
+        accepted = "a dict of arguments of jaxbandit.sweep"
+        raise ValueError(f"{head} {type(given).__name__}; accepted: {accepted}")
     known = inspect.signature(sweep).parameters
     for name in given:
         if name not in known:
             hint = did_you_mean(name, known, most=1)
-            raise ValueError(f"sweep {label!r}: {name!r}; {hint}accepted: {', '.join(known)}")
+            raise ValueError(f"{head} {name!r}; {hint}accepted: {', '.join(known)}")
     missing = [n for n, p in known.items() if p.default is p.empty and n not in given]
     if missing:
-        raise ValueError(
-            f"sweep {label!r}: no {', '.join(map(repr, missing))}; accepted: at least learners, "
-            "instances and num_episodes"
-        )
+        accepted = "at least learners, instances and num_episodes"
+        raise ValueError(f"{head} no {', '.join(map(repr, missing))}; accepted: {accepted}")
     for name in ("learners", "instances"):
         if not isinstance(given[name], Mapping):
-            raise ValueError(
-                f"sweep {label!r}: {name} is {type(given[name]).__name__}; accepted: a dict by name"
-            )
+            raise ValueError(f"{head} {name} is {type(given[name]).__name__}; {by_name}")
 
 
 def check_resumable(folder: Path, labels: list[str]) -> None:
@@ -387,25 +365,18 @@ def check_resumable(folder: Path, labels: list[str]) -> None:
     holds a run; otherwise it is said that the run starts anew."""
     if holds_run(folder, labels):
         return
-    known = {_ending(found): found for found in _runs_near(folder, labels)}
+    beside = [*folder.parent.glob("*"), *folder.parent.parent.glob("*/*")]
+    known = {"/".join(found.parts[-2:]): found for found in beside if holds_run(found, labels)}
+    name, numbers = "/".join(folder.parts[-2:]), r"[\d_.-]"
     # run-1 beside run-2 is no misspelling: jobs of an array are numbered
-    others = [name for name in known if _letters(name) != _letters(_ending(folder))]
-    near = difflib.get_close_matches(_ending(folder), others, n=1)
+    others = [each for each in known if re.sub(numbers, "", each) != re.sub(numbers, "", name)]
+    near = difflib.get_close_matches(name, others, n=1)
     if near:
         raise ValueError(
             f"out: {folder} holds nothing to resume; did you mean {str(known[near[0]])!r}? "
             "accepted: a folder that holds a run, or no --resume"
         )
     print(f"out: {folder} holds nothing to resume, so the run starts anew", file=sys.stderr)
-
-
-def _ending(folder: Path) -> str:
-    """The last two names of a path."""
-    return "/".join(folder.parts[-2:])
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[\d_.-]", "", name)
 
 
 def holds_run(folder: Path, labels: list[str]) -> bool:
@@ -416,8 +387,84 @@ def holds_run(folder: Path, labels: list[str]) -> bool:
     )
 
 
-def _runs_near(folder: Path, labels: list[str]) -> Iterator[Path]:
-    """Folders with such a run, beside the given one or beside its parent."""
-    for above, pattern in ((folder.parent, "*"), (folder.parent.parent, "*/*")):
-        if above.is_dir():
-            yield from (found for found in above.glob(pattern) if holds_run(found, labels))
+_SHARD = re.compile(r"(?P<label>.+)\.(?P<index>\d+)-of-(?P<count>\d+)\.nc")
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """ "3/20" as (3, 20).
+
+    Example:
+        >>> parse_shard("3/20")
+        (3, 20)
+        >>> parse_shard("20/3")
+        Traceback (most recent call last):
+        ...
+        ValueError: shard: (20, 3); accepted: (i, n), whole numbers with 1 <= i <= n
+    """
+    found = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", str(text))
+    if found is None:
+        raise ValueError(f"shard: {text!r}; accepted: i/n, such as 3/20")
+    return check_shard((int(found[1]), int(found[2])))
+
+
+def shard_path(folder: str | os.PathLike[str], label: str, shard: tuple[int, int]) -> Path:
+    """Where the results of a sweep's shard go.
+
+    Example:
+        >>> shard_path("results/prophet", "I1", (3, 20)).as_posix()
+        'results/prophet/shards/I1.03-of-20.nc'
+    """
+    index, count = check_shard(shard)
+    return Path(folder) / "shards" / f"{label}.{index:0{len(str(count))}}-of-{count}.nc"
+
+
+def find_shards(folder: str | os.PathLike[str]) -> dict[str, list[Path]]:
+    """The shards in a folder by the label of their sweep, in order."""
+    found: dict[str, list[Path]] = {}
+    for file in regular_files(Path(folder) / "shards", "*.nc"):
+        named = _SHARD.fullmatch(file.name)
+        if named is not None:
+            found.setdefault(named["label"], []).append(file)
+    return found
+
+
+def gather_checkpoints(folder: str | os.PathLike[str], label: str) -> None:
+    """Copies what the shards of a sweep have finished into the checkpoint of the whole, which then has only the rest to run.
+
+    Files are named after their lanes, so that those of different shards never meet.
+    """
+    checkpoints = Path(folder) / "checkpoints"
+    for file in regular_files(checkpoints, f"{glob.escape(label)}.*-of-*/done-*.jbk"):
+        target = checkpoints / label / file.name
+        if not target.exists():
+            target.parent.mkdir(exist_ok=True)
+            write_atomically(target, read_file(file))
+
+
+def merge_folder(folder: str | os.PathLike[str], *, overwrite: bool = False) -> dict[str, Path]:
+    """Merges the shards of every sweep in a folder and writes ``DIR/<label>.nc``; the files by label.
+
+    Nothing is written unless every sweep has all its shards.
+
+    Example:
+        >>> merge_folder("nowhere")
+        Traceback (most recent call last):
+        ...
+        ValueError: folder: nowhere holds no shards; accepted: a folder in which run --shard i/n wrote some
+    """
+    folder = Path(folder)
+    shards = find_shards(folder)
+    if not shards:
+        accepted = "a folder in which run --shard i/n wrote some"
+        raise ValueError(f"folder: {folder} holds no shards; accepted: {accepted}")
+    targets = {label: folder / f"{label}.nc" for label in shards}
+    there = ", ".join(path.name for path in targets.values() if path.exists())
+    if there and not overwrite:
+        raise FileExistsError(f"folder: {folder} holds {there} already; --overwrite replaces them")
+    whole = {}
+    for label, files in shards.items():
+        try:
+            whole[label] = merge([load(file) for file in files])
+        except ValueError as error:
+            raise ValueError(f"{label}: {error}") from error
+    return {label: save(whole[label], path, overwrite=True) for label, path in targets.items()}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandit import checks
 from jaxbandit.description import as_html, describe, entries, names, paragraphs, small_instance
-from jaxbandit.experiment import experiments_folder, load_experiment
+from jaxbandit.experiment import experiments_folder, final_table, load_experiment
 from jaxbandit.files import read_file, regular_files, write_atomically
 from jaxbandit.plotting.files import read_about
 from jaxbandit.result_axes import RUNS, check_axes
@@ -67,29 +67,23 @@ def make_report(
     source = Path(results)
     datasets = read_results(source)
     target = Path(out) if out is not None else default_path(source)
-    exists = FileExistsError(
-        f"out: {target} exists; give another --out, or --overwrite to replace it"
-    )
+    exists = f"out: {target} exists; give another --out, or --overwrite to replace it"
     if os.path.lexists(target) and not overwrite:
-        raise exists
+        raise FileExistsError(exists)
+    figures, tables = [], {}
     if source.is_dir():
-        figures, texts = read_figures(source), regular_files(source, "*.md", "*.txt")
-        tables = {
-            file.name: read_file(file, limit=LARGEST).decode("utf-8", "replace") for file in texts
-        }
-    else:
-        figures, tables = [], {}
-    if not figures and datasets:
-        figures = [_picture(label, dataset) for label, dataset in datasets.items()]
-    if not tables and datasets:
-        tables = {label: _final_regret(dataset) for label, dataset in datasets.items()}
+        figures = read_figures(source)
+        for file in regular_files(source, "*.md", "*.txt"):
+            tables[file.name] = read_file(file, limit=LARGEST).decode("utf-8", "replace")
+    figures = figures or [_picture(label, dataset) for label, dataset in datasets.items()]
+    tables = tables or {label: final_table({label: dataset}) for label, dataset in datasets.items()}
     title = source.resolve().name if source.is_dir() else source.stem
     target.parent.mkdir(parents=True, exist_ok=True)
     content = page(title, figures, tables, datasets).encode("utf-8")
     try:
         write_atomically(target, content, overwrite=overwrite)
     except FileExistsError:  # another process was faster
-        raise exists from None
+        raise FileExistsError(exists) from None
     return target
 
 
@@ -131,17 +125,14 @@ def default_path(source: Path) -> Path:
 
 def read_results(source: Path) -> dict[str, Dataset]:
     """The datasets of a folder or of a file, by label; a folder may hold tables alone."""
+    accepted = "a folder or a .nc file written by jaxbandit run"
     if not source.exists():
-        raise ValueError(
-            f"results: {source} does not exist; accepted: a folder or a .nc file written by jaxbandit run"
-        )
+        raise ValueError(f"results: {source} does not exist; accepted: {accepted}")
     if not source.is_dir():
         return {source.stem: _read(source)}
     files = regular_files(source, "*.nc")
     if not files and not list(source.glob("*.md")):
-        raise ValueError(
-            f"results: {source} holds no .nc files; accepted: a folder written by jaxbandit run"
-        )
+        raise ValueError(f"results: {source} holds no .nc files; accepted: {accepted}")
     return {file.stem: _read(file) for file in files}
 
 
@@ -243,50 +234,45 @@ def _picture(label: str, dataset: Dataset) -> Picture:
     """The regret."""
     from jaxbandit.plotting import plot_regret
 
-    buffer = io.BytesIO()
     drawn = plot_regret(dataset, inset=True)
-    drawn.figure.savefig(buffer, format="png", dpi=150)
-    return Picture(label, buffer.getvalue(), f"regret of {label}", drawn.caption)
+    return Picture(label, _png(drawn, 150), f"regret of {label}", drawn.caption)
 
 
-def _final_regret(dataset: Dataset) -> str:
-    from jaxbandit import stats
-
-    episodes = int(dataset["episode"].values[-1])
-    return f"regret after {episodes:,} episodes\n{stats.format_table(stats.final_table(dataset))}"
+def _png(drawn: Any, dpi: int) -> bytes:
+    buffer = io.BytesIO()
+    drawn.figure.savefig(buffer, format="png", dpi=dpi)
+    return buffer.getvalue()
 
 
 def _configuration(label: str, dataset: Dataset) -> str:
     config = described(dataset, "config")
     names = ("num_episodes", "num_seeds", "seed", "devices")
-    short = ", ".join(
-        f"{name} {config[name]:,}" for name in names if isinstance(config.get(name), int)
-    )
-    learners, instances = (
-        ", ".join(map(str, dataset[axis].values)) for axis in ("learner", "instance")
-    )
-    rows = [("learners", learners), ("instances", instances), ("sizes", short)]
-    table = "\n".join(f"<tr><th>{a}</th><td>{html.escape(b)}</td></tr>" for a, b in rows)
-    everything = html.escape(json.dumps(config, indent=1))
+    sizes = {name: config[name] for name in names if isinstance(config.get(name), int)}
+    rows = {f"{axis}s": list(map(str, dataset[axis].values)) for axis in ("learner", "instance")}
+    rows["sizes"] = [f"{name} {size:,}" for name, size in sizes.items()]
     return (
-        f"<h3>{html.escape(label)}</h3>\n<table>\n{table}\n</table>\n"
-        f"<details><summary>everything</summary>\n<pre>{everything}</pre></details>"
+        f"<h3>{html.escape(label)}</h3>\n{_facts(rows)}\n<details><summary>everything</summary>\n"
+        f"<pre>{html.escape(json.dumps(config, indent=1))}</pre></details>"
     )
 
 
 def _versions(datasets: Iterable[Dataset]) -> str:
     """Versions of the software and the kind of device; normally the same for all sweeps of a
     folder."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, None]] = {}
     for dataset in datasets:
         for name, version in described(dataset, "versions").items():
             found.setdefault(name, {})[str(version)] = None
-    lines = ["<table>"]
-    for name, versions in found.items():
-        lines.append(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(', '.join(versions))}</td></tr>"
-        )
-    return "\n".join([*lines, "</table>"])
+    return _facts(found)
+
+
+def _facts(rows: Mapping[str, Iterable[str]]) -> str:
+    """A table of names and what they are."""
+    lines = [
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(', '.join(values))}</td></tr>"
+        for name, values in rows.items()
+    ]
+    return "\n".join(["<table>", *lines, "</table>"])
 
 
 def make_gallery(
@@ -315,9 +301,8 @@ def make_gallery(
     if target.exists() and not overwrite:
         raise FileExistsError(f"gallery: {target} exists; give another name, or --overwrite")
     if results is not None and not Path(results).is_dir():
-        raise ValueError(
-            f"results: {results}; accepted: a folder of folders written by jaxbandit run"
-        )
+        accepted = "a folder of folders written by jaxbandit run"
+        raise ValueError(f"results: {results}; accepted: {accepted}")
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, gallery_page(None if results is None else Path(results)).encode())
     return target
@@ -328,30 +313,27 @@ def gallery_page(results: Path | None = None) -> str:
     import jaxbandit
 
     listed = {
-        "experiments": sorted(names("experiment"), key=lambda name: name != "prophet"),
-        "instances": sorted(names("instance"), key=_use),
-        "learners": names("learner"),
+        "experiment": sorted(names("experiment"), key=lambda name: name != "prophet"),
+        "instance": sorted(names("instance"), key=_use),
+        "learner": names("learner"),
         "feedback": names("feedback"),
         "API": list(jaxbandit.__all__),
     }
-    kinds = {"experiments": "experiment", "instances": "instance", "learners": "learner"}
+    titles = {kind: f"{kind}s" for kind in ("experiment", "instance", "learner")}
     body = [f"<h1>jaxbandit {html.escape(jaxbandit.__version__)}</h1>", "<nav>"]
-    for section, entries_of in listed.items():
+    for kind, found in listed.items():
         links = " · ".join(
-            f'<a href="#{kinds.get(section, section)}-{html.escape(name)}">{html.escape(name)}</a>'
-            for name in entries_of
+            f'<a href="#{kind}-{name}">{name}</a>' for name in map(html.escape, found)
         )
-        body.append(f'<p><a href="#{section}"><b>{section}</b></a>: {links}</p>')
+        title = titles.get(kind, kind)
+        body.append(f'<p><a href="#{title}"><b>{title}</b></a>: {links}</p>')
     body.append("</nav>")
-    parts = {
-        "experiments": _experiments(listed["experiments"], results),
-        "instances": _instances(listed["instances"]),
-        "learners": _described("learner"),
-        "feedback": _described("feedback"),
-        "API": _api(),
-    }
-    for section, lines in parts.items():
-        body += [f'<h2 id="{section}">{section}</h2>', *lines]
+    for kind, found in listed.items():
+        title = titles.get(kind, kind)
+        body.append(f'<h2 id="{title}">{title}</h2>')
+        for name in found:
+            body += [f'<h3 id="{kind}-{html.escape(name)}">{html.escape(name)}</h3>']
+            body += _public(name) if kind == "API" else _described(name, kind, results)
     return _document("jaxbandit", body)
 
 
@@ -360,40 +342,27 @@ def _use(name: str) -> tuple[bool, bool]:
     return name.startswith("hard-"), not name.startswith("prophet")
 
 
-def _instances(listed: Sequence[str]) -> Iterator[str]:
-    from jaxbandit.plotting import plot_instance
-
-    for name in listed:
-        mdp, parameters = small_instance(name)
-        shown = ", ".join(f"{key}={value}" for key, value in parameters.items())
-        buffer = io.BytesIO()
-        plot_instance(mdp, title=f"{name}: {mdp!r}").figure.savefig(buffer, format="png", dpi=110)
-        yield from _entries(name, "instance")
-        yield image(name, buffer.getvalue())
-        yield f'<p class="note">here: {html.escape(shown)}</p>'
-
-
-def _described(kind: str) -> Iterator[str]:
-    for name in names(kind):
-        yield from _entries(name, kind)
-
-
-def _entries(name: str, kind: str) -> Iterator[str]:
-    yield f'<h3 id="{kind}-{html.escape(name)}">{html.escape(name)}</h3>'
+def _described(name: str, kind: str, results: Path | None) -> Iterator[str]:
+    """What a name means, and its picture."""
     for entry in describe(name, kind).entries:
         yield entry.body()
+    if kind == "instance":
+        from jaxbandit.plotting import plot_instance
 
-
-def _experiments(listed: Sequence[str], results: Path | None) -> Iterator[str]:
-    for name in listed:
-        yield from _entries(name, "experiment")
-        pictures = figures_of(name, results)
+        mdp, parameters = small_instance(name)
+        drawn = plot_instance(mdp, title=f"{name}: {mdp!r}")
+        yield image(name, _png(drawn, 110))
+        shown = ", ".join(f"{key}={value}" for key, value in parameters.items())
+        yield f'<p class="note">here: {html.escape(shown)}</p>'
+    elif kind == "experiment":
+        experiment, pictures = load_experiment(name), figures_of(name, results)
         for file in pictures[:MOST_FIGURES]:
-            caption = read_about(file.read_bytes()).get("Description", "")
-            meaning = load_experiment(name).outputs.get(file.name, file.stem)
-            told = html.escape(f"{meaning}. {caption}" if caption else meaning)
-            yield f"<figure>{image(file.stem, file.read_bytes())}<figcaption>{told}</figcaption></figure>"
-        if not pictures and load_experiment(name).figures is not None:
+            data = file.read_bytes()
+            meaning = experiment.outputs.get(file.name, file.stem)
+            caption = read_about(data).get("Description", "")
+            text = html.escape(f"{meaning}. {caption}" if caption else meaning)
+            yield f"<figure>{image(file.stem, data)}<figcaption>{text}</figcaption></figure>"
+        if not pictures and experiment.figures is not None:
             yield f'<p class="note">no figure here yet: jaxbandit run {html.escape(name)}</p>'
 
 
@@ -411,20 +380,17 @@ def figures_of(name: str, results: Path | None) -> list[Path]:
     return [file for file in listed if file.suffix == ".png" and file.exists()]
 
 
-def _api() -> Iterator[str]:
+def _public(name: str) -> Iterator[str]:
+    """A public name of the package: signature, first paragraph, arguments."""
     import jaxbandit
 
-    for name in jaxbandit.__all__:
-        thing: Any = getattr(jaxbandit, name)
-        first = paragraphs(inspect.getdoc(thing) or "")[0]
-        yield f'<h3 id="API-{html.escape(name)}">jaxbandit.{html.escape(name)}</h3>'
-        if inspect.isfunction(thing) or hasattr(thing, "__wrapped__"):
-            yield f"<p><code>{html.escape(f'{name}{inspect.signature(thing)}')}</code></p>"
-        yield f"<p>{as_html(first)}</p>"
-        told = entries(thing) if callable(thing) else {}
-        if told:
-            rows = "".join(
-                f"<tr><td><code>{html.escape(key)}</code></td><td>{as_html(text)}</td></tr>"
-                for key, text in told.items()
-            )
-            yield f"<table>{rows}</table>"
+    thing: Any = getattr(jaxbandit, name)
+    if inspect.isfunction(thing) or hasattr(thing, "__wrapped__"):
+        yield f"<p><code>{html.escape(f'{name}{inspect.signature(thing)}')}</code></p>"
+    yield f"<p>{as_html(paragraphs(inspect.getdoc(thing) or '')[0])}</p>"
+    rows = [
+        f"<tr><td><code>{html.escape(key)}</code></td><td>{as_html(text)}</td></tr>"
+        for key, text in (entries(thing) if callable(thing) else {}).items()
+    ]
+    if rows:
+        yield f"<table>{''.join(rows)}</table>"

@@ -9,6 +9,7 @@ standard errors, which a right program passes on a new kind of device but for 6 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import platform
@@ -33,20 +34,17 @@ def examine(self_test: bool = True) -> dict[str, Any]:
     with spinner("versions, flags and devices", elsewhere=False):
         import jax
 
-        installed = versions()
+        installed, seen = versions(), devices()
         found: dict[str, Any] = {
             "versions": installed,
             "wheels": wheel_problems(installed),
             "flags": flags(),
             "settings": settings(),
-            "devices": devices(),
+            "devices": seen,
+            "notes": notes(installed, seen),
         }
-    found["notes"] = notes(installed, found["devices"])
-    problems = [
-        *found["wheels"],
-        *(each["problem"] for each in found["devices"] if each["problem"]),
-    ]
-    if self_test and found["devices"][0]["problem"] is None:
+    problems = [*found["wheels"], *(each["problem"] for each in seen if each["problem"])]
+    if self_test and seen[0]["problem"] is None:
         found["self_test"] = _test(jax.local_devices()[0])
         failed = [each for each in found["self_test"]["checks"] if not each["passed"]]
         problems += [f"self-test: {each['name']}: {each['seen']}" for each in failed]
@@ -56,21 +54,17 @@ def examine(self_test: bool = True) -> dict[str, Any]:
 def _test(device: Any) -> dict[str, Any]:
     import jax
 
-    found: dict[str, Any] = {
-        "checks": [run_check(name, check, device) for name, check in CHECKS.items()]
-    }
+    found: dict[str, Any] = {"checks": [run_check(*named, device) for named in CHECKS.items()]}
     compared = [device]
     if device.platform != "cpu":
-        try:
+        with contextlib.suppress(RuntimeError):  # JAX_PLATFORMS leaves the CPU out
             compared.append(jax.local_devices(backend="cpu")[0])
-        except RuntimeError:  # JAX_PLATFORMS leaves the CPU out
-            found["break_even_lanes"] = None
     found["speed"] = []
     for each in compared:
         with spinner(f"speed of {each.platform}: {each.device_kind}", elsewhere=False):
             found["speed"].append(measure(each))
-    if len(compared) == 2:
-        found["break_even_lanes"] = break_even(*found["speed"])
+    if device.platform != "cpu":
+        found["break_even_lanes"] = break_even(*found["speed"]) if len(compared) == 2 else None
     return found
 
 
@@ -108,13 +102,12 @@ def format_report(found: Mapping[str, Any]) -> str:
 
 
 def _tested(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    lines = [
-        (
-            "test",
-            f"{'passed' if each['passed'] else 'FAILED'}  {each['name']} ({each['seconds']:.1f} s): {each['seen']}",
+    lines = []
+    for each in found["checks"]:
+        verdict = "passed" if each["passed"] else "FAILED"
+        lines.append(
+            ("test", f"{verdict}  {each['name']} ({each['seconds']:.1f} s): {each['seen']}")
         )
-        for each in found["checks"]
-    ]
     head = [
         "device",
         "lanes",
@@ -129,30 +122,13 @@ def _tested(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     lines += [("speed", line) for line in write_table(head, body, right=range(1, 5)).splitlines()]
     if "break_even_lanes" in found:
         lanes = found["break_even_lanes"]
-        told = (
-            f"the device pays from {lanes} lanes on"
-            if lanes
-            else "not known: JAX_PLATFORMS leaves the CPU out"
-        )
-        lines.append(("lanes", told))
+        unknown = "not known: JAX_PLATFORMS leaves the CPU out"
+        lines.append(("lanes", f"the device pays from {lanes} lanes on" if lanes else unknown))
     return lines
 
 
-PACKAGES = (
-    "jaxbandit",
-    "jax",
-    "jaxlib",
-    "numpy",
-    "scipy",
-    "xarray",
-    "h5netcdf",
-    "h5py",
-    "chex",
-    "optax",
-)
-FLAGS = re.compile(
-    r"^(JAX_|XLA_|JAXBANDIT_|CUDA_VISIBLE_DEVICES$|NVIDIA_VISIBLE_DEVICES$|TF_GPU_ALLOCATOR$)"
-)
+PACKAGES = ("jaxbandit", "jax", "jaxlib", "numpy", "scipy", "xarray", "h5netcdf", "h5py", "chex", "optax")  # fmt: skip
+FLAGS = re.compile(r"^((JAX|XLA|JAXBANDIT)_|(CUDA|NVIDIA)_VISIBLE_DEVICES$|TF_GPU_ALLOCATOR$)")
 PRIVATE = re.compile(r"DIR|PATH|FILE|ADDRESS|TOKEN|KEY")
 """Variables whose values name folders or hosts: only that they are set is said."""
 PLUGINS = re.compile(r"^(jax-(cuda|rocm)\d*-(plugin|pjrt)|libtpu)$")
@@ -161,18 +137,12 @@ LIBRARIES = re.compile(r"^nvidia-")
 
 def versions() -> dict[str, str]:
     """Python, the system, and the packages that take part; those of a GPU where they are installed."""
-    found = {
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
-    installed = {_plain(each.name): each.version for each in metadata.distributions() if each.name}
-    found |= {name: installed[name] for name in PACKAGES if name in installed}
+    named = [(re.sub(r"[-_.]+", "-", each.name).lower(), each.version) for each in metadata.distributions() if each.name]  # fmt: skip
+    installed = dict(named)
     extra = sorted(name for name in installed if PLUGINS.match(name) or LIBRARIES.match(name))
-    return found | {name: installed[name] for name in extra}
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    system = f"{platform.system()} {platform.machine()}"
+    found = {"python": platform.python_version(), "system": system}
+    return found | {name: installed[name] for name in (*PACKAGES, *extra) if name in installed}
 
 
 def wheel_problems(found: Mapping[str, str]) -> list[str]:
@@ -189,20 +159,18 @@ def wheel_problems(found: Mapping[str, str]) -> list[str]:
         return [f"jax is {jax} and jaxlib is {jaxlib}; accepted: both installed"]
     problems = []
     if jax.split(".")[:2] != jaxlib.split(".")[:2]:
-        problems.append(
-            f"jaxlib is {jaxlib}; accepted: that of jax {jax} (pip install -U jaxlib=={jax})"
-        )
+        cure = f"pip install -U jaxlib=={jax}"
+        problems.append(f"jaxlib is {jaxlib}; accepted: that of jax {jax} ({cure})")
     for name, version in found.items():
-        kind = PLUGINS.match(name)
-        if kind is None or name == "libtpu":
+        if not PLUGINS.match(name) or name == "libtpu":
             continue
-        extra = name.split("-")[1]
+        _, extra, kind = name.split("-")
         if version != jaxlib:
+            cure = f"pip install -U 'jax[{extra}]=={jax}'"
             problems.append(
-                f"{name} is {version}; accepted: {jaxlib}, the version of jaxlib "
-                f"(pip install -U 'jax[{extra}]=={jax}')"
+                f"{name} is {version}; accepted: {jaxlib}, the version of jaxlib ({cure})"
             )
-        other = f"jax-{extra}-{'pjrt' if name.endswith('plugin') else 'plugin'}"
+        other = f"jax-{extra}-{'pjrt' if kind == 'plugin' else 'plugin'}"
         if other not in found:
             problems.append(f"{name} is installed without {other}; accepted: both")
     return problems
@@ -216,11 +184,8 @@ def flags(environment: Mapping[str, str] | None = None) -> dict[str, str]:
         {'JAX_COMPILATION_CACHE_DIR': '(set)', 'XLA_FLAGS': '--x=1'}
     """
     given = os.environ if environment is None else environment
-    return {
-        name: "(set)" if PRIVATE.search(name) else given[name]
-        for name in sorted(given)
-        if FLAGS.match(name)
-    }
+    named = sorted(filter(FLAGS.match, given))
+    return {name: "(set)" if PRIVATE.search(name) else given[name] for name in named}
 
 
 def devices() -> list[dict[str, Any]]:
@@ -235,15 +200,9 @@ def devices() -> list[dict[str, Any]]:
             choices, problem = platform_of(device).name, None
         except ValueError as error:
             choices, problem = None, str(error)
-        found.append(
-            {
-                "platform": device.platform,
-                "kind": device.device_kind,
-                "memory_bytes": memory_of(device),
-                "choices": choices,
-                "problem": problem,
-            }
-        )
+        seen = {"platform": device.platform, "kind": device.device_kind}
+        seen |= {"memory_bytes": memory_of(device), "choices": choices, "problem": problem}
+        found.append(seen)
     return found
 
 
@@ -268,16 +227,15 @@ def notes(found: Mapping[str, str], seen: list[dict[str, Any]]) -> list[str]:
         ['a CUDA plugin is installed, but jax sees no GPU: no card, no driver, or JAX_PLATFORMS=cpu']
     """
     kinds = {each["platform"] for each in seen}
-    told = []
-    if any("cuda" in name for name in found if PLUGINS.match(name)) and kinds == {"cpu"}:
-        told.append(
-            "a CUDA plugin is installed, but jax sees no GPU: no card, no driver, or JAX_PLATFORMS=cpu"
-        )
-    if kinds & {"gpu", "cuda", "rocm"} and "XLA_PYTHON_CLIENT_PREALLOCATE" not in flags():
-        told.append(
-            "jax takes three quarters of the card at once; XLA_PYTHON_CLIENT_PREALLOCATE=false takes what is used"
-        )
-    return told
+    text = []
+    if any("cuda" in name for name in filter(PLUGINS.match, found)) and kinds == {"cpu"}:
+        why = "no card, no driver, or JAX_PLATFORMS=cpu"
+        text.append(f"a CUDA plugin is installed, but jax sees no GPU: {why}")
+    variable = "XLA_PYTHON_CLIENT_PREALLOCATE"
+    if kinds & {"gpu", "cuda", "rocm"} and variable not in flags():
+        cure = f"{variable}=false takes what is used"
+        text.append(f"jax takes three quarters of the card at once; {cure}")
+    return text
 
 
 SMALL = {"horizon": 5, "capacity": 2, "num_values": 4}
@@ -324,32 +282,27 @@ def doubles(device: Any) -> tuple[bool, str]:
     return found == 2.0**53, f"2^53 - 4 + 1 + 1 + 1 + 1 = {found:.0f}"
 
 
+def _regrets(device: Any, learner: Any, **how: Any) -> np.ndarray:
+    """The final regrets of a sweep on a small instance, one for each seed."""
+    import jaxbandit as jb
+
+    how = {"record": jb.record.linear(1), "progress": False, "devices": [device], **how}
+    mdp = jb.make_instance("prophet-uniform", **SMALL)
+    return jb.sweep({"tested": learner}, {"I1": mdp}, **how)["regret"].values.ravel()
+
+
 def lane_bits(learner: str, engine: str, num_episodes: int) -> Callable[[Any], tuple[bool, str]]:
-    """A lane alone and in a batch has the same bits."""
+    """A lane alone and in a batch, cut into other chunks, has the same bits."""
 
     def check(device: Any) -> tuple[bool, str]:
         import jaxbandit as jb
 
         made = jb.make_learner(learner, preset="practical")
-        mdp = jb.make_instance("prophet-uniform", **SMALL)
-        other = jb.make_instance(
-            "prophet", values=_values(), probabilities=np.full((5, 4), 0.25), capacity=2
-        )
-        how: dict[str, Any] = {
-            "num_episodes": num_episodes,
-            "engine": engine,
-            "record": jb.record.linear(20),
-            "progress": False,
-            "devices": [device],
-        }
-        alone: Any = jb.sweep({"one": made}, {"I1": mdp}, num_seeds=1, **how)
-        batch: Any = jb.sweep(
-            {"one": made}, {"I1": mdp, "other": other}, num_seeds=19, chunk_size=77, **how
-        )
-        one = alone["regret"].sel(instance="I1", seed=0).values
-        many = batch["regret"].sel(instance="I1", seed=0).values
-        same = one.tobytes() == many.tobytes()
-        return same, f"regret {one.ravel()[-1]} alone, {many.ravel()[-1]} beside 37 others"
+        how = {"num_episodes": num_episodes, "engine": engine, "record": jb.record.linear(20)}
+        alone = _regrets(device, made, num_seeds=1, **how)
+        batch = _regrets(device, made, num_seeds=37, chunk_size=77, **how)[: alone.size]
+        text = f"regret {alone[-1]} alone, {batch[-1]} beside 36 others"
+        return alone.tobytes() == batch.tobytes(), text
 
     return check
 
@@ -358,15 +311,11 @@ def exact_regret(device: Any) -> tuple[bool, str]:
     """The regret of a fixed policy is T times its own, found by other code in float64."""
     import jaxbandit as jb
 
-    episodes = 1000
     mdp = jb.make_instance("prophet-uniform", **SMALL)
     policy = np.ones((mdp.horizon, mdp.width + 1), np.int32)
-    ds: Any = jb.sweep(
-        {"fixed": jb.make_learner("fixed", policy=policy)}, {"I1": mdp}, num_episodes=episodes, num_seeds=1,
-        record=jb.record.linear(1), progress=False, devices=[device],
-    )  # fmt: skip
-    found = float(ds["regret"].values.ravel()[-1])
-    wanted = episodes * float(jb.regret(mdp, policy))
+    fixed = jb.make_learner("fixed", policy=policy)
+    found = float(_regrets(device, fixed, num_episodes=1000, num_seeds=1)[0])
+    wanted = 1000 * float(jb.regret(mdp, policy))
     # All terms are positive. A stage rounds 2 k + 1 table entries and as many sums and products, the sum over episodes
     # (in float64) nothing that counts; jb.regret itself, in float32 or better, errs by as much.
     bound = 2 * mdp.horizon * (4 * mdp.width + 2) * FLOAT32_EPSILON
@@ -377,24 +326,15 @@ def engines(device: Any) -> tuple[bool, str]:
     """ExpRef block by block and episode by episode has one mean regret."""
     import jaxbandit as jb
 
-    mdp = jb.make_instance("prophet-uniform", **SMALL)
     made = jb.make_learner("expref", episodes_scale=0.01, last_epsilon=0.1, threshold=0.2)
-    found = []
-    for engine in ("blocks", "episodes"):
-        ds: Any = jb.sweep(
-            {"ExpRef": made}, {"I1": mdp}, num_episodes=4000, num_seeds=128, engine=engine,
-            record=jb.record.linear(1), progress=False, devices=[device],
-        )  # fmt: skip
-        found.append(ds["regret"].values.ravel())
-    (one, two), count = found, len(found[0])
-    spread = float(np.sqrt((one.var(ddof=1) + two.var(ddof=1)) / count))
+    one, two = (
+        _regrets(device, made, num_episodes=4000, num_seeds=128, engine=engine)
+        for engine in ("blocks", "episodes")
+    )
+    spread = float(np.sqrt((one.var(ddof=1) + two.var(ddof=1)) / one.size))
     errors = float(abs(one.mean() - two.mean()) / spread)
     seen = f"mean regret {one.mean():.2f} and {two.mean():.2f}, {errors:.1f} standard errors apart"
     return errors <= MAX_ERRORS, seen
-
-
-def _values() -> np.ndarray:
-    return np.linspace(0.1, 1.0, 20).reshape(4, 5).T
 
 
 CHECKS: dict[str, Callable[[Any], tuple[bool, str]]] = {

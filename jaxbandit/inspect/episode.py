@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +10,7 @@ import numpy as np
 from jaxbandit.mdp import MDP, plain, single
 from jaxbandit.mdp.labels import labels_of, short
 from jaxbandit.planning import evaluate, sample_episode
+from jaxbandit.tabular import Table
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import drawing
 from jaxbandit.xla.threefry import single_key
@@ -44,23 +44,16 @@ class Episode(NamedTuple):
         """The total reward."""
         return float(self.rewards.sum())
 
+    def table(self) -> Table:
+        """The stages as a table."""
+        return Table(self.head, self.rows, right=range(len(self.head)), note=self.note)
+
     def __repr__(self) -> str:
         """The table."""
-        table = [self.head, *self.rows]
-        widths = [max(len(row[j]) for row in table) for j in range(len(self.head))]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in table
-        ]
-        return "\n".join([*lines, self.note])
+        return str(self.table())
 
     def _repr_html_(self) -> str:
-        def line(row: tuple[str, ...], tag: str) -> str:
-            return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
-
-        body = "\n".join(f"<tr>{line(row, 'td')}</tr>" for row in self.rows)
-        head = f"<tr>{line(self.head, 'th')}</tr>"
-        return f"<table>\n{head}\n{body}\n</table>\n<p>{html.escape(self.note)}</p>"
+        return self.table().to("html")
 
 
 def trace(mdp: MDP, policy: Array, key: Any) -> Episode:
@@ -83,38 +76,33 @@ def trace(mdp: MDP, policy: Array, key: Any) -> Episode:
     with drawing():
         draws = np.asarray(jax.random.uniform(key, (mdp.horizon, 2)))
     levels, actions, outcomes, rewards, following = sample_episode(mdp, policy, draws)
-    steps = list(zip(levels, actions, outcomes, rewards, following, strict=True))
-    head, rows = _table(mdp, steps)
     words = labels_of(mdp)
+    offers, unit, visits = words.offers, words.in_units, list(zip(levels, actions, strict=True))
+    steps = zip(levels, rewards, following, strict=True)
+    paid = [words.paid(i, r, to) if level else 0.0 for i, (level, r, to) in enumerate(steps)]
+    columns: list[tuple[str, list[str]]] = [
+        ("stage", [str(i + 1) for i in range(mdp.horizon)]),
+        (words.level, [words.state(level) for level in levels]),
+        ("offered", [words.offers[i][m] for i, m in enumerate(outcomes)] if offers else []),
+        # nothing can be done at level 0, so no action is shown there
+        ("action", [words.action(i, a) if level else "-" for i, (level, a) in enumerate(visits)]),
+        ("reward", [short(paid) for paid in rewards]),
+        ("worth", [words.with_unit(each) for each in paid] if unit else []),
+        ("then", [words.state(level) for level in following]),
+    ]
+    columns = [(name, cells) for name, cells in columns if cells]
     total = float(rewards.sum())
-    worth = f" (worth {words.with_unit(words.total(total))})" if words.in_units else ""
-    mean = short(expected)
-    mean += f" ({words.with_unit(words.total(expected))})" if words.in_units else ""
-    note = f"total reward {short(total)}{worth}; the policy's mean is {mean}"
+    seen, mean = short(total), short(expected)
+    if unit:
+        seen += f" (worth {words.with_unit(words.total(total))})"
+        mean += f" ({words.with_unit(words.total(expected))})"
     return Episode(
         levels=levels,
         actions=actions,
         outcomes=outcomes,
         rewards=rewards,
         next_levels=following,
-        head=head,
-        rows=rows,
-        note=note,
+        head=tuple(name for name, _ in columns),
+        rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
+        note=f"total reward {seen}; the policy's mean is {mean}",
     )
-
-
-def _table(mdp: MDP, steps: list[Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    words = labels_of(mdp)
-    offers = ("offered",) if words.offers else ()
-    scaled = ("worth",) if words.in_units else ()
-    head = ("stage", words.level, *offers, "action", "reward", *scaled, "then")
-    rows = []
-    for i, (level, action, outcome, paid, then) in enumerate(steps):
-        offered = (words.offers[i][outcome],) if words.offers else ()
-        money = (words.with_unit(words.paid(i, paid, then) if level else 0.0),) if scaled else ()
-        # nothing can be done at level 0, so no action is shown there
-        done = words.action(i, action) if level else "-"
-        rows.append(
-            (str(i + 1), words.state(level), *offered, done, short(paid), *money, words.state(then))
-        )
-    return head, tuple(rows)

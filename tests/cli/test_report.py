@@ -12,6 +12,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxbandit as jb
 from jaxbandit.cli.report import (
@@ -26,25 +27,30 @@ from jaxbandit.cli.report import (
 from jaxbandit.description import names
 from jaxbandit.experiment import markdown_table
 
-VOID = {"meta", "img", "br"}
+VOID = {"meta", "img", "br", "hr"}
 TINY_PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
 
 class Checker(HTMLParser):
-    """Collects text, pictures and links, and checks that every element is closed."""
+    """Collects text, pictures, ids and links; every element is closed, and nothing is loaded from elsewhere."""
 
-    def __init__(self):
+    def __init__(self, text):
         super().__init__()
-        self.open, self.text, self.pictures, self.links = [], [], [], []
+        self.open, self.text, self.pictures, self.ids, self.links = [], [], {}, [], []
+        self.feed(text)
+        assert self.open == []
+        assert all(src.startswith("data:image/png;base64,") for src in self.pictures.values())
 
     def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
         if tag not in VOID:
             self.open.append(tag)
         if tag == "img":
-            self.pictures.append(dict(attrs)["src"])
-        self.links += [value for name, value in attrs if name == "href"]
+            self.pictures[given["alt"]] = given["src"]
+        self.ids += [given["id"]] if "id" in given else []
+        self.links += [given["href"]] if "href" in given else []
         assert tag not in ("script", "link", "iframe")
 
     def handle_endtag(self, tag):
@@ -52,13 +58,6 @@ class Checker(HTMLParser):
 
     def handle_data(self, data):
         self.text.append(data)
-
-
-def read(text):
-    checker = Checker()
-    checker.feed(text)
-    assert checker.open == []
-    return checker
 
 
 def dataset():
@@ -80,9 +79,8 @@ def dataset():
 
 
 def check_self_contained(text):
-    checker = read(text)
+    checker = Checker(text)
     assert checker.links == []
-    assert all(source.startswith("data:image/png;base64,") for source in checker.pictures)
     assert "http" not in text
     return checker
 
@@ -97,7 +95,7 @@ def test_report_of_a_folder_takes_its_figures_and_tables(tmp_path):
     assert path == tmp_path / "report.html"
     checker = check_self_contained(path.read_text(encoding="utf-8"))
     words = " ".join(checker.text)
-    assert base64.b64decode(checker.pictures[0].split(",")[1]) == TINY_PNG
+    assert base64.b64decode(checker.pictures["figure"].split(",")[1]) == TINY_PNG
     for wanted in ("x < y", "A & B, UCB-VI", "num_episodes 50", "9.9", "2031-02-03", '"<tag>"'):
         assert wanted in words
     with pytest.raises(FileExistsError, match="--overwrite"):
@@ -146,7 +144,7 @@ def test_text_that_is_no_table_stays_as_it_is():
     assert text_to_html("a  b\n1  2") == "<pre>a  b\n1  2</pre>"
     mixed = text_to_html("A note\non two lines.\n\n| a |\n|---|\n| 1 |")
     assert mixed.startswith("<p>A note on two lines.</p>\n<table>")
-    read(page("title", [], {"x.md": mixed}, {}))
+    Checker(page("title", [], {"x.md": mixed}, {}))
 
 
 @pytest.mark.parametrize(
@@ -204,28 +202,6 @@ QUIET = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-VOID = {"meta", "img", "br", "hr"}
-
-
-class GalleryChecker(HTMLParser):
-    """Every element is closed, and nothing is loaded from elsewhere."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.pictures, self.ids, self.links = [], {}, [], []
-
-    def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "img":
-            self.pictures[given["alt"]] = given["src"]
-        self.ids += [given["id"]] if "id" in given else []
-        self.links += [given["href"]] if "href" in given else []
-        assert tag not in ("script", "link", "iframe")
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
 
 @pytest.fixture(scope="module")
@@ -233,24 +209,24 @@ def gallery():
     return gallery_page()
 
 
-def test_everything_is_on_the_page(gallery):
-    checker = GalleryChecker()
-    checker.feed(gallery)
-    assert not checker.open
+def test_everything_is_on_the_page(monkeypatch):
+    """The pictures themselves are drawn in `tests/plotting/test_instance.py`."""
+    tiny = Figure((1, 1))
+    drawn = type("Drawn", (), {"figure": tiny})
+    monkeypatch.setattr("jaxbandit.plotting.plot_instance", lambda *a, **b: drawn, raising=False)
+    checker = Checker(gallery_page())
     assert set(names("instance")) <= set(checker.pictures)
     for kind in ("instance", "learner", "experiment", "feedback"):
         assert {f"{kind}-{name}" for name in names(kind)} <= set(checker.ids)
+    assert {f"API-{name}" for name in jb.__all__} <= set(checker.ids)
     assert all(link[1:] in checker.ids for link in checker.links)
-    assert all(src.startswith("data:image/png;base64,") for src in checker.pictures.values())
-    for name in jb.__all__:
-        assert f"API-{name}" in checker.ids
     assert "prophet_practical" in checker.pictures  # the figures of the sources
 
 
-def test_files_and_mistakes(tmp_path, gallery, monkeypatch):
-    monkeypatch.setattr("jaxbandit.cli.report.gallery_page", lambda results: gallery)
+def test_files_and_mistakes(tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxbandit.cli.report.gallery_page", lambda results: "the page")
     target = make_gallery(tmp_path / "new" / "g.html")
-    assert target.read_text(encoding="utf-8") == gallery
+    assert target.read_text(encoding="utf-8") == "the page"
     with pytest.raises(FileExistsError, match="exists"):
         make_gallery(target)
     with pytest.raises(ValueError, match=r"ends in \.html"):

@@ -41,13 +41,12 @@ def test_streams_are_put_back():
     assert (sys.stdout, sys.stderr) == before
 
 
-@pytest.mark.parametrize("closed", ["stdout", "stderr", "both", "never open"])
+@pytest.mark.parametrize("closed", ["both", "never open"])
 def test_a_command_does_its_work_all_the_same(tmp_path, closed):
     command = [*COMMAND, "new", "learner", "mine"]
     if closed == "never open":
         command = ["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", *command]
-    places = {"stdout": ("stdout",), "stderr": ("stderr",), "both": ("stdout", "stderr")}
-    deaf = {name: deaf_pipe() for name in places.get(closed, ())}
+    deaf = {name: deaf_pipe() for name in ("stdout", "stderr") if closed == "both"}
     done = subprocess.run(command, cwd=tmp_path, check=False, **deaf)
     for writer in deaf.values():
         os.close(writer)

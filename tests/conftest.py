@@ -40,12 +40,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Programs of the other way of compiling are forgotten."""
+    """Programs of the other way of compiling are forgotten; processes that a test starts compile as it does."""
     quick = _is_quick(item)
     if jax.config.read("jax_disable_most_optimizations") != quick:
         from jaxbandit.xla.programs import PROGRAMS
 
         jax.config.update("jax_disable_most_optimizations", quick)
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = str(int(quick))
         PROGRAMS.compiled.clear()
         jax.clear_caches()
 

@@ -1,6 +1,6 @@
 """Every public name, called with good and odd values by turns: a right answer, or an error that names the argument.
 
-A few hundred calls here, 10,000 with ``-m slow`` (which prints how many ended how). Answers are
+Some two hundred calls here, 10,000 with ``-m slow`` (which prints how many ended how). Answers are
 checked against plain Python loops where the instance is small enough, which all of these are.
 """
 
@@ -182,10 +182,9 @@ def statistics(draw):
                 np.testing.assert_allclose(answer[:3], (mean, low, high), rtol=1e-6, atol=1e-9)
         if name in ("band", "regret_band", "regret_difference", "paired_difference"):
             assert np.isfinite(answer.center).all() or not answer.n
-            assert (
-                answer.n < 2
-                or ((answer.low <= answer.center) & (answer.center <= answer.high)).all()
-            )
+            within = (answer.low <= answer.center) & (answer.center <= answer.high)
+            no_spread = np.isnan(answer.low) & np.isnan(answer.high)
+            assert answer.n < 2 or (within | no_spread).all()
 
     return Case(f"stats.{name}", function, arguments, check)
 
@@ -264,7 +263,7 @@ COVERED = {*PLANNERS, *OF_AN_MDP, *RECORDS, *ELSEWHERE, *STUDIES, "record", "the
            "make_instance", "make_learner", "register_instance", "register_learner", "plan", "lane_key"}  # fmt: skip
 
 
-@settings(max_examples=300, **RULES)
+@settings(max_examples=200, **RULES)
 @given(st.data())
 def test_calls_are_answered_rightly_or_refused_by_name(data):
     outcome(data.draw(st.sampled_from(KINDS))(data.draw))

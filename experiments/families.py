@@ -21,18 +21,6 @@ def support(size: Size) -> np.ndarray:
     return np.tile(np.linspace(0, 1, num_values), (horizon, 1))
 
 
-def reachable(size: Size) -> np.ndarray:
-    """bool [H, k+1]: the states that some policy of a prophet or pricing problem visits, level 0 left out.
-
-    Example:
-        >>> reachable((2, 2, 3)).astype(int).tolist()
-        [[0, 0, 1], [0, 1, 1]]
-    """
-    horizon, capacity, _ = size
-    stage, level = np.ogrid[:horizon, : capacity + 1]
-    return (level > 0) & (level >= capacity - stage)  # at most one pick a stage
-
-
 def random_laws(size: Size, count: int, root: int) -> list[Any]:
     """Prophet instances on the support of I1 whose laws are drawn uniformly."""
     import jaxbandit as jb

@@ -8,37 +8,196 @@ from m = 1 (trajectory feedback) to m = H (every reward).
 Learners are tuned alike: one parameter each, five values, on instances that are not reported. Chosen
 is the value of smallest worst ratio, over the families of training instances, to the best value
 there; a value whose regret still grows linearly at the end is refused if any other is not
-(`choosing`). Practical constants give up the theorems' guarantees; the same learners with the
+(`tuning.judge`). Practical constants give up the theorems' guarantees; the same learners with the
 theorems' constants are beside them.
+
+`ladder` does the same on one MDP of your own. Without training instances a learner has its preset or the middle of its
+values; with them (other draws of the same family, never those reported), the best of its values there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from jaxbandit.experiment import Experiment, Options, load_instance
+from jaxbandit.mdp import MDP, single
 
-from .choosing import Judged, cell_of, judge
-from .families import Size, drawn, random_laws, uniform_laws
-from .ladder_contestants import (
-    PAPER,
-    SEGMENTED,
-    TINY,
-    contestants,
-    make,
-    segmented,
-    values_of,
-    yardsticks,
-)
+from .families import Size, drawn, random_laws, support, uniform_laws
 from .prophet import NUM_EPISODES
+from .tuning import Judged, cell_of, judge
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
     from jaxbandit.plotting.figures import Drawn
 
-    from .ladder_own import Ladder
+RUNGS = ("one bit", "bandit", "trajectory", "semi-bandit", "semi-bandit and structure")
+YARDSTICKS = ("uniform", "oracle")
+TINY, SEGMENTED, PAPER = (3, 2, 3), (6, 2, 3), (15, 2, 5)
+"""(H, k, A): of all learners, of the segments, and of the paper."""
+
+
+class Contestant(NamedTuple):
+    """A learner of the ladder: how it is made and what is tuned."""
+
+    rung: str
+    name: str
+    """As in `make_learner`."""
+    fixed: dict[str, Any]
+    parameter: str
+    values: tuple[float, ...]
+    one_bit: bool = False
+
+
+THRESHOLDS = (0.03, 0.064, 0.125, 0.25, 0.5)
+DEVIATIONS = (1.0, 1.5, 2.0, 2.5, 3.0)
+SCALES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4)
+SMALLER_SCALES = (1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8)
+PRACTICAL = {"preset": "practical"}
+CONTESTANTS = {
+    "ExpRef, one bit": Contestant("one bit", "expref", PRACTICAL, "threshold", THRESHOLDS, True),
+    "OrderedExpRef, one bit": Contestant(
+        "one bit", "ordered-expref", PRACTICAL, "threshold", THRESHOLDS, True
+    ),
+    "ExpRef": Contestant("bandit", "expref", PRACTICAL, "threshold", THRESHOLDS),
+    "OrderedExpRef": Contestant("bandit", "ordered-expref", PRACTICAL, "threshold", THRESHOLDS),
+    "shared ExpRef": Contestant("bandit", "expref-shared", PRACTICAL, "deviations", DEVIATIONS),
+    "shared OrderedExpRef": Contestant(
+        "bandit", "expref-shared", {**PRACTICAL, "ordered": True}, "deviations", DEVIATIONS
+    ),
+    "policy gradient": Contestant(
+        "bandit", "policy-gradient", {}, "learning_rate", (0.006, 0.025, 0.1, 0.4, 1.5)
+    ),
+    "UCB1 over policies": Contestant(
+        "bandit", "ucb-policies", {}, "bonus_scale", (0.01, 0.03, 0.1, 0.3, 1.0)
+    ),
+    "aggregate PO": Contestant(
+        "trajectory", "aggregate-po", {}, "learning_rate", (4.0, 16.0, 64.0, 256.0, 1024.0)
+    ),
+    "trajectory TS": Contestant(
+        "trajectory",
+        "trajectory-ts",
+        {"bonus_scale": 1 / 64},
+        "noise_scale",
+        (0.01, 0.03, 0.1, 0.3, 1.0),
+    ),
+    "Q-learning": Contestant(
+        "semi-bandit", "q-learning", {}, "bonus_scale", (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16)
+    ),
+    "PSRL": Contestant("semi-bandit", "psrl", {}, "concentration", (0.3, 1.0, 3.0, 10.0, 30.0)),
+    "UCB-VI": Contestant("semi-bandit", "ucbvi", {}, "bonus_scale", SCALES),
+    "UCB-VI, Bernstein": Contestant(
+        "semi-bandit",
+        "ucbvi",
+        {"bonus": "bernstein"},
+        "bonus_scale",
+        (1 / 1024, 1 / 512, 1 / 256, 1 / 128, 1 / 64),
+    ),
+    "UCB-VI, doubling": Contestant(
+        "semi-bandit", "ucbvi-doubling", {}, "bonus_scale", SMALLER_SCALES
+    ),
+    "prophet optimism": Contestant(
+        "semi-bandit and structure", "prophet-optimism", {}, "bonus_scale", SMALLER_SCALES
+    ),
+}
+TINY_ONLY = ("UCB1 over policies", "trajectory TS", "PSRL")
+"""The first has too many arms elsewhere, the second factors matrices of (H k A (k+1))^3 operations, and
+the third draws H k A (k+3) gamma variates an episode: sixteen runs of two million take an hour."""
+PROPHETS_ONLY = ("prophet optimism",)
+
+
+def contestant(label: str) -> Contestant | None:
+    """The contestant of a label, also of "m segments"; None for the yardsticks.
+
+    Example:
+        >>> contestant("2 segments").fixed["segments"]
+        2
+    """
+    if "segment" not in label:
+        return CONTESTANTS.get(label)
+    one = CONTESTANTS["trajectory TS"]
+    return one._replace(fixed={**one.fixed, "segments": int(label.split(maxsplit=1)[0])})
+
+
+def make(label: str, sizes: MDP | Size, index: int | None = None, *, grid: bool = False) -> Any:
+    """A contestant for MDPs of a size, or for one MDP: with the value of that index, or without one its preset or the middle
+    value; or as a grid over all values of its tuned parameter.
+
+    Example:
+        >>> make("PSRL", TINY, grid=True).size, make("UCB-VI", TINY, 0).feedback
+        (5, 'semi-bandit')
+    """
+    import jaxbandit as jb
+
+    one = contestant(label)
+    assert one is not None
+    fixed = dict(one.fixed)
+    if one.name == "prophet-optimism":
+        fixed["values"] = support(sizes)
+    if one.name == "ucb-policies":
+        fixed["reachable"] = reached(
+            sizes if isinstance(sizes, MDP) else random_laws(sizes, 1, 0)[0]
+        )
+    if index is None and "preset" not in fixed:
+        index = len(one.values) // 2
+    if index is not None:
+        fixed[one.parameter] = one.values[index]
+    learner = jb.make_learner(one.name, **fixed)
+    learner = jb.one_bit(learner) if one.one_bit else learner
+    return jb.grid(learner, **{one.parameter: one.values}) if grid else learner
+
+
+def values_of(label: str) -> tuple[float, ...]:
+    """The values tried of a learner's parameter; one, whatever it is, for the yardsticks."""
+    known = contestant(label)
+    return (np.nan,) if known is None else known.values
+
+
+def contestants(size: Size, prophets: bool) -> list[str]:
+    """Who plays at a size: the learners for all families, or those for prophets alone.
+
+    Example:
+        >>> contestants(PAPER, prophets=True)
+        ['prophet optimism']
+    """
+    left_out = () if size == TINY else TINY_ONLY
+    return [
+        label
+        for label in CONTESTANTS
+        if label not in left_out and (label in PROPHETS_ONLY) == prophets
+    ]
+
+
+def yardsticks() -> dict[str, Any]:
+    """Learners that learn nothing, and those of the paper with the theorems' constants."""
+    import jaxbandit as jb
+
+    theory = {
+        f"{label} (theory)": jb.make_learner(name)
+        for label, name in (("ExpRef", "expref"), ("OrderedExpRef", "ordered-expref"))
+    }
+    return {name: jb.make_learner(name) for name in YARDSTICKS} | theory
+
+
+def segmented() -> list[str]:
+    """Trajectory TS shown the totals of m segments, from one to H."""
+    return [f"{m} segment{'s' if m > 1 else ''}" for m in (1, 2, 3, 6)]
+
+
+def rung_of(label: str) -> str:
+    """The rung on which a learner of the results stands; "" for the yardsticks.
+
+    Example:
+        >>> rung_of("PSRL"), rung_of("ExpRef (theory)"), rung_of("oracle")
+        ('semi-bandit', 'bandit', '')
+    """
+    known = CONTESTANTS.get(label.removesuffix(" (theory)"))
+    return "" if known is None else known.rung
+
 
 TRAINING_KEY, REPORTED_KEY = 8001, 8002
 """Roots of the instances; neither is that of another experiment."""
@@ -100,8 +259,6 @@ def sweeps(options: Options) -> dict[str, Sweep]:
     import jaxbandit as jb
 
     if options.instance is not None:
-        from .ladder_own import sweep_of
-
         how = sweep_of(load_instance(options.instance), options.instance)
         sizes = {
             "num_episodes": options.choose_episodes(5_000, full=100_000),
@@ -130,7 +287,7 @@ def sweeps(options: Options) -> dict[str, Sweep]:
             return {**lasting, "learners": picked | beside, "instances": instances}
 
         instances = training_instances(size, max(2, count // 2), prophets)
-        grids = {label: make(label, size) for label in labels}
+        grids = {label: make(label, size, grid=True) for label in labels}
         found[name + TRAINING] = {**lasting, "learners": grids, "instances": instances}
         found[name] = chosen
 
@@ -154,20 +311,165 @@ def joined(datasets: dict[str, Dataset], name: str) -> Dataset:
     return xr.concat(parts, "learner", coords="minimal", compat="override")
 
 
-def _own(datasets: dict[str, Dataset]) -> Ladder:
+MOST_POLICIES = 4096
+"""Of UCB1 over policies: arms that a short run can try at all."""
+MOST_UNKNOWN = 500
+"""Of trajectory TS, which factors matrices of (H k A (k+1))^3 operations."""
+MOST_DRAWS = 5_000
+"""Of PSRL: the gamma variates of an episode."""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """What `ladder` found."""
+
+    dataset: Dataset
+    """Of the sweep, in the units of the MDP."""
+
+    @property
+    def table(self) -> str:
+        """Final regret of every learner with its interval, by feedback, and against uniform play; markdown."""
+        from .ladder_figures import final_table
+
+        return final_table(self.dataset)
+
+    def plot(self) -> Drawn:
+        """Final regret of every learner against its feedback."""
+        from .ladder_figures import summary
+
+        return summary(self.dataset, str(self.dataset["instance"].values[0]), over="seeds")
+
+    def __repr__(self) -> str:
+        """The table."""
+        return self.table
+
+    def _repr_markdown_(self) -> str:
+        """The table, for notebooks."""
+        return self.table
+
+
+def ladder(
+    mdp: MDP,
+    num_episodes: int = 5_000,
+    num_seeds: int = 8,
+    *,
+    seed: int = 0,
+    training: Sequence[MDP] = (),
+    learners: Sequence[str] | None = None,
+    name: str = "mine",
+    progress: bool = True,
+) -> Ladder:
+    """What each bit of feedback is worth on an MDP: every learner that fits, from one bit an episode to semi-bandit.
+
+    Learners that know the order of the actions play only if the MDP has one, and those whose cost explodes (UCB1 over all
+    policies, trajectory TS, PSRL) only if it is small.
+
+    Args:
+        mdp: of `jaxbandit.make_instance`, `from_arrays` or `from_gymnasium`.
+        num_episodes: T.
+        num_seeds: runs of every learner; seeds are paired.
+        seed: the root key.
+        training: other instances of the same sizes on which the learners are tuned first; without them they have presets.
+        learners: only these, by their names in the table.
+        name: of the MDP, in table and figure.
+        progress: whether to show progress bars.
+
+    Returns:
+        `Ladder` with ``table``, ``plot()`` and ``dataset``.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> found = jb.ladder(jb.make_instance("riverswim", num_states=3, horizon=4), num_episodes=50, num_seeds=2,
+        ...                   learners=["ExpRef", "Q-learning"], progress=False)
+        >>> [str(name) for name in found.dataset["learner"].values]
+        ['ExpRef', 'Q-learning', 'uniform', 'oracle']
+        >>> "| semi-bandit | Q-learning |" in " ".join(found.table.split())
+        True
+    """
     import jaxbandit as jb
 
-    from .ladder_own import Ladder
+    common = {"num_episodes": num_episodes, "num_seeds": num_seeds, "progress": progress}
+    chosen: dict[str, int] = {}
+    if len(training):
+        grids = {label: make(label, mdp, grid=True) for label in fitting(mdp, learners)}
+        ds = jb.sweep(
+            grids,
+            {"training": list(training)},
+            seed=seed + 1,
+            record=jb.record.linear(20),
+            **common,
+        )
+        names = [str(each) for each in ds["instance"].values]
+        for label in grids:
+            values = CONTESTANTS[label].values
+            cell = cell_of(ds, label, names, len(values), grows=False)
+            chosen[label] = judge([{"value": value} for value in values], [cell]).choice
+    how = sweep_of(mdp, name, learners, chosen)
+    return Ladder(jb.in_units(jb.sweep(**how, seed=seed, **common)))
 
-    return Ladder(jb.in_units(datasets[OWN]))
+
+def sweep_of(
+    mdp: MDP,
+    name: str,
+    learners: Sequence[str] | None = None,
+    chosen: dict[str, int] | None = None,
+) -> dict[str, Any]:
+    """The arguments of the sweep that is reported; ``chosen``: which of its values a learner has, if it was tuned."""
+    import jaxbandit as jb
+
+    players = {
+        label: make(label, mdp, (chosen or {}).get(label)) for label in fitting(mdp, learners)
+    }
+    players |= {label: jb.make_learner(label) for label in YARDSTICKS}
+    return {"learners": players, "instances": {name: mdp}, "record": jb.record.linear(20)}
+
+
+def fitting(mdp: MDP, learners: Sequence[str] | None = None) -> list[str]:
+    """The contestants that fit an MDP, or those of them that are asked for.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> fitting(jb.make_instance("riverswim"))[:3]
+        ['ExpRef, one bit', 'ExpRef', 'shared ExpRef']
+    """
+    from jaxbandit.checks import some
+
+    H, k, A = single(mdp).horizon, mdp.width, mdp.num_actions
+    left_out = set(PROPHETS_ONLY)
+    if reached(mdp).sum() * np.log(A) > np.log(MOST_POLICIES):
+        left_out.add("UCB1 over policies")
+    if H * k * A * (k + 1) > MOST_UNKNOWN:
+        left_out.add("trajectory TS")
+    if H * k * A * (k + 3) > MOST_DRAWS:
+        left_out.add("PSRL")
+    found = [
+        label
+        for label in CONTESTANTS
+        if label not in left_out
+        and (mdp.rank is not None or "rank" not in make(label, mdp).requires)
+    ]
+    return some("learners", learners, found)
+
+
+def reached(mdp: MDP) -> np.ndarray:
+    """bool [H, k+1]: the states, level 0 not among them, that some policy visits."""
+    here = np.zeros((mdp.horizon, mdp.width + 1), bool)
+    here[0, int(mdp.start)] = True
+    possible, following = np.asarray(mdp.prob) > 0, np.asarray(mdp.next_level)
+    for i in range(mdp.horizon - 1):
+        here[i + 1, np.unique(following[i, here[i]][possible[i, here[i]]])] = True
+    here[:, 0] = False
+    return here
 
 
 def figures(datasets: dict[str, Dataset], options: Options) -> dict[str, Drawn]:
     """Curves by rung, final regret against feedback, and regret against segments."""
+    import jaxbandit as jb
+
     from . import ladder_figures
 
     if options.instance is not None:
-        return {"ladder_own": _own(datasets).plot()}
+        return {"ladder_own": Ladder(jb.in_units(datasets[OWN])).plot()}
     found = {}
     for name, size in SIZES.items():
         ds = joined(datasets, name)
@@ -184,10 +486,12 @@ def title_of(size: Size) -> str:
 
 def tables(datasets: dict[str, Dataset], options: Options) -> dict[str, str]:
     """Chosen settings, final regrets with intervals and times, and whether each beats uniform."""
-    from .ladder_tables import chosen_table, final_table, segments_table
+    import jaxbandit as jb
+
+    from .ladder_figures import chosen_table, final_table, segments_table
 
     if options.instance is not None:
-        return {"ladder_own.md": _own(datasets).table}
+        return {"ladder_own.md": Ladder(jb.in_units(datasets[OWN])).table}
     parts = []
     for name, size in SIZES.items():
         parts += [f"## {title_of(size)}", final_table(joined(datasets, name))]

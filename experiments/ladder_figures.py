@@ -1,4 +1,4 @@
-"""Figures of the feedback ladder: curves by rung, final regret against feedback, and segments.
+"""Figures and tables of the feedback ladder: curves by rung, final regret against feedback, segments, and what was tuned.
 
 Nothing is computed here but intervals; the experiment is `ladder`.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxbandit import stats
+from jaxbandit.experiment import markdown_table
 from jaxbandit.plotting.figures import (
     GREY,
     NOTE_SIZE,
@@ -21,9 +22,9 @@ from jaxbandit.plotting.figures import (
     plain_axes,
     styles,
 )
-from jaxbandit.stats.intervals import WARNINGS, method_of_all
+from jaxbandit.stats.intervals import WARNINGS, method_of_all, warning_line
 
-from .ladder_contestants import RUNGS, YARDSTICKS, rung_of
+from .ladder import RUNGS, TRAINING, YARDSTICKS, judged, rung_of, values_of
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -191,3 +192,71 @@ def segments(ds: Dataset, sizes: str) -> Drawn:
     ax.legend(fontsize=TICK_SIZE, frameon=False)
     ax.set_title(f"{sizes}, T = {int(ds['episode'].values[-1]):,}", fontsize=TEXT_SIZE, loc="left")
     return Drawn(figure, ax, rows)
+
+
+def final_table(ds: Dataset) -> str:
+    """Final regret per family and learner, ordered by rung, paired with uniform play, and times."""
+    last = ds.isel(episode=[-1])
+    order = {rung: place for place, rung in enumerate((*RUNGS, ""))}
+    rows, doubts = [], []
+    for row in sorted(
+        stats.final_table(last), key=lambda row: (row.family, order[rung_of(row.learner)])
+    ):
+        gap = stats.regret_difference(last, row.learner, YARDSTICKS[0], family=row.family)
+        low, high = float(gap.low[0]), float(gap.high[0])
+        doubts += [row.warning, gap.warning]
+        word = "below" if high < 0 else "above" if low > 0 else "not decided"
+        cell = ds["run_seconds"].sel(learner=row.learner, instance=stats.families(ds)[row.family])
+        rows.append(
+            [
+                row.family,
+                rung_of(row.learner) or "yardstick",
+                row.learner,
+                f"{row.mean:,.3g}",
+                "" if np.isnan(row.low) else f"{row.low:,.3g} to {row.high:,.3g}",
+                "" if row.learner in YARDSTICKS else f"{word} ({low:,.0f} to {high:,.0f})",
+                f"{float(np.nansum(cell.values)):.2g}",
+            ]
+        )
+    head = [
+        "family",
+        "feedback",
+        "learner",
+        "final regret",
+        "95 % interval",
+        "against uniform, paired",
+        "seconds",
+    ]
+    return f"{markdown_table(head, rows)}\n\n{warning_line(doubts).strip()}".rstrip()
+
+
+def segments_table(ds: Dataset) -> str:
+    """Final regret of trajectory TS by the number of segments."""
+    found = stats.final_table(ds.isel(episode=[-1]))
+    rows = [
+        [row.family, row.learner, f"{row.mean:,.3g}", f"{row.low:,.3g} to {row.high:,.3g}"]
+        for row in found
+    ]
+    table = markdown_table(["family", "shown", "final regret", "95 % interval"], rows)
+    return f"{table}\n\n{warning_line(row.warning for row in found).strip()}".rstrip()
+
+
+def chosen_table(datasets: dict[str, Dataset]) -> str:
+    """The value of each learner's parameter that training chose, and all that were tried."""
+    rows = []
+    for name, ds in datasets.items():
+        if not name.endswith(TRAINING):
+            continue
+        for label in map(str, ds["learner"].values):
+            values, found = values_of(label), judged(ds, label)
+            tried = [
+                f"{value:.3g}: {worst:.2f}{' (linear)' if linear else ''}"
+                for value, worst, linear in zip(values, found.worst, found.linear, strict=True)
+            ]
+            size = name.removesuffix(TRAINING)
+            rows.append([size, label, f"{values[found.choice]:.3g}", "; ".join(tried)])
+    note = (
+        "Tried: value of the parameter and its worst ratio, over the families of training, of mean final regret to that of "
+        "the best value there. Chosen: the smallest, among values whose regret is not linear at the end."
+    )
+    return f"{note}\n\n{markdown_table(['size', 'learner', 'chosen', 'tried'], rows)}"

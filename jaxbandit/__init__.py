@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from jaxbandit.description import describe as describe
     from jaxbandit.errors import CheckpointError as CheckpointError
     from jaxbandit.errors import SweepInterrupted as SweepInterrupted
-    from jaxbandit.experiments.ladder_own import ladder as ladder
+    from jaxbandit.experiments.ladder import ladder as ladder
     from jaxbandit.inspect.episode import trace as trace
     from jaxbandit.inspect.hardness import hardness as hardness
     from jaxbandit.inspect.run import lane_key as lane_key

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.checks import real_array
-from jaxbandit.mdp import MDP, checked, labels_of, mean_reward, transition_kernel
+from jaxbandit.mdp import MDP, checked, labels_of, mean_reward
 from jaxbandit.mdp.labels import Labels
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import x64
@@ -149,11 +149,8 @@ def optimal_values(mdp: MDP) -> tuple[jax.Array, jax.Array]:
         >>> [f"{x:.3f}" for x in values[:, 1]]
         ['0.667', '0.500', '0.000']
     """
-    q = _optimal_actions(mdp)
-    values = jnp.max(q, axis=-1)
-    return jnp.concatenate([values, jnp.zeros_like(values[:1])]), jnp.argmax(q, axis=-1).astype(
-        jnp.int32
-    )
+    q, values = _backward(mdp, mean_reward(mdp))
+    return values, jnp.argmax(q, axis=-1).astype(jnp.int32)
 
 
 @_planner
@@ -181,7 +178,7 @@ def policy_values(mdp: MDP, policy: Array) -> jax.Array:
         >>> [f"{x:.3f}" for x in jb.policy_values(mdp, [[0, 2], [0, 1]])[:, 1]]
         ['0.333', '0.333', '0.000']
     """
-    return _tail_sums(transition_kernel(mdp), mean_reward(mdp), policy)
+    return _backward(mdp, mean_reward(mdp), policy)[1]
 
 
 @_planner
@@ -195,8 +192,8 @@ def gaps(mdp: MDP) -> jax.Array:
         >>> [f"{x:.3f}" for x in jb.gaps(mdp)[0, 1]]
         ['0.000', '0.000', '0.167']
     """
-    q = _optimal_actions(mdp)
-    return jnp.max(q, axis=-1, keepdims=True) - q
+    q, values = _backward(mdp, mean_reward(mdp))
+    return values[:-1, :, None] - q
 
 
 @_planner
@@ -212,7 +209,7 @@ def regret(mdp: MDP, policy: Array) -> jax.Array:
         >>> f"{jb.regret(mdp, [[0, 2], [0, 0]]):.3f}"      # the first value is never taken
         '0.167'
     """
-    return _tail_sums(transition_kernel(mdp), gaps(mdp), policy)[0, mdp.start]
+    return _backward(mdp, gaps(mdp), policy)[1][0, mdp.start]
 
 
 @_planner
@@ -225,15 +222,16 @@ def visitation(mdp: MDP, policy: Array) -> jax.Array:
         >>> [f"{x:.3f}" for x in jb.visitation(mdp, [[0, 0], [0, 0]])[:, 1]]
         ['1.000', '0.333']
     """
+
+    def forward(here, stage):
+        prob, following, chosen = stage
+        shares = here[:, None, None] * chosen[..., None] * prob
+        return jnp.zeros_like(here).at[following].add(shares), here
+
     choice = action_probabilities(policy, mdp.num_actions, mdp.prob.dtype)
-    moves = jnp.sum(choice[..., None] * transition_kernel(mdp), axis=2)
-
-    def forward(here, move):
-        return jnp.sum(here[:, None] * move, axis=0), here
-
     start = (jnp.arange(mdp.width + 1, dtype=jnp.int32) == mdp.start).astype(mdp.prob.dtype)
-    _, visits = jax.lax.scan(forward, start, moves)
-    return visits
+    stages = jnp.asarray(mdp.prob), jnp.asarray(mdp.next_level), choice
+    return jax.lax.scan(forward, start, stages)[1]
 
 
 def sample_episode(mdp: MDP, policy: Any, draws: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -285,35 +283,20 @@ def action_probabilities(policy: Array, num_actions: int, dtype=None) -> jax.Arr
     return policy if dtype is None else policy.astype(dtype)
 
 
-def _optimal_actions(mdp: MDP) -> jax.Array:
-    """Q*_{l,i}(a): the value of playing a and then optimally, as [H, k+1, A]."""
+def _backward(
+    mdp: MDP, reward: jax.Array, policy: Array | None = None
+) -> tuple[jax.Array, jax.Array]:
+    """Backward induction: ``reward`` [H, k+1, A] of an action and the expected tail value after it, as [H, k+1, A], and the
+    tail values [H+1, k+1], of the policy or, without one, of the best actions."""
 
     def back(tail, stage):
-        move, pay = stage
-        q = _lookahead(move, pay, tail)
-        return jnp.max(q, axis=-1), q
+        prob, following, pay, chosen = stage
+        q = pay + jnp.sum(prob * tail[following], axis=-1)
+        value = jnp.max(q, axis=-1) if chosen is None else jnp.sum(chosen * q, axis=-1)
+        return value, (q, value)
 
-    transition, reward = transition_kernel(mdp), mean_reward(mdp)
-    _, q = jax.lax.scan(
-        back, jnp.zeros(mdp.width + 1, reward.dtype), (transition, reward), reverse=True
-    )
-    return q
-
-
-def _lookahead(transition: jax.Array, reward: jax.Array, tail: jax.Array) -> jax.Array:
-    """r(l, a) + sum_s p(s | l, a) tail(s) for one stage, as [k+1, A]."""
-    return reward + jnp.sum(transition * tail[None, None, :], axis=-1)
-
-
-def _tail_sums(transition: jax.Array, reward: jax.Array, policy: Array) -> jax.Array:
-    """Expected sum of ``reward`` from every state on under a policy, as [H+1, k+1]."""
-    choice = action_probabilities(policy, reward.shape[-1], reward.dtype)
-
-    def back(tail, stage):
-        move, pay, chosen = stage
-        value = jnp.sum(chosen * _lookahead(move, pay, tail), axis=-1)
-        return value, value
-
-    last = jnp.zeros(reward.shape[1], reward.dtype)
-    _, values = jax.lax.scan(back, last, (transition, reward, choice), reverse=True)
-    return jnp.concatenate([values, last[None]])
+    chosen = None if policy is None else action_probabilities(policy, mdp.num_actions, reward.dtype)
+    last = jnp.zeros(mdp.width + 1, reward.dtype)
+    stages = jnp.asarray(mdp.prob), jnp.asarray(mdp.next_level), reward, chosen
+    _, (q, values) = jax.lax.scan(back, last, stages, reverse=True)
+    return q, jnp.concatenate([values, last[None]])

@@ -46,7 +46,7 @@ ELSEWHERE = [
     "to_gymnax",
     "ladder",
 ]
-"""In test_fuzz_sweeps, mdp/test_arrays and experiments/test_ladder_own."""
+"""In test_fuzz_sweeps, mdp/test_arrays and experiments/test_ladder."""
 
 
 def instance(draw):

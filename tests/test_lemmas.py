@@ -3,6 +3,8 @@
 Lemmas that divide by a visitation probability are read multiplied by it, with 0/0 = 0.
 """
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -36,14 +38,15 @@ SEEDS = st.integers(0, 2**31 - 1)
 SLACK = 1e-4  # float32 visitation probabilities, and their ratios
 
 
-def few(test):
-    return settings(max_examples=20, deadline=None, derandomize=True)(given(SEEDS)(test))
+@functools.cache
+def maker(name):
+    return jax.jit(lambda key: jb.make_instance(name, **GENERAL[name], key=key))
 
 
 def draw(name, seed):
     """An instance, its kernel [H, k+1, A, k+1], random non-empty active sets [H, k+1, A], a
     generator."""
-    mdp = jb.make_instance(name, **GENERAL[name], key=jax.random.key(seed))
+    mdp = maker(name)(jax.random.key(seed))
     rng = np.random.default_rng(seed)
     shape = mdp.prob.shape[:3]
     active = rng.random(shape) < 0.6
@@ -64,42 +67,23 @@ def ordered_exploration(mdp, active):
     return (chance * uniform_exploration(active) + (1 - chance) * maximal).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", GENERAL)
-def test_uniform_exploration_visits(name):
-    """Lemma 3.2: Q_{s,i+1} >= Q_{l,i} p_i(s | l, a) / A for every active a."""
-
-    @few
-    def check(seed):
-        mdp, kernel, active, _ = draw(name, seed)
-        q = np.asarray(jb.visitation(mdp, uniform_exploration(active)), np.float64)
-        flow = np.where(active[..., None], q[:, :, None, None] * kernel, 0) / mdp.num_actions
-        assert (q[1:, None, None, :] >= flow[:-1] * (1 - SLACK)).all()
-
-    check()
-
-
-@pytest.mark.parametrize("name", ORDERED)
-def test_ordered_exploration_visits(name):
-    """Lemma 3.12: factor k/(2HA) for every s, and 1 - k/(2H) >= exp(-k/H) for staying."""
-
-    @few
-    def check(seed):
-        mdp, kernel, active, _ = draw(name, seed)
-        horizon, width = mdp.horizon, mdp.width
-        q = np.asarray(jb.visitation(mdp, ordered_exploration(mdp, active)), np.float64)
-        flow = np.where(active[..., None], q[:, :, None, None] * kernel, 0)
-        share = width / (2 * horizon * mdp.num_actions)
-        assert (q[1:, None, None, :] >= share * flow[:-1] * (1 - SLACK)).all()
+def check_visits(mdp, kernel, active, q, ordered):
+    """Lemma 3.2: Q_{s,i+1} >= Q_{l,i} p_i(s | l, a) / A for every active a. Lemma 3.12: factor k/(2HA) for every s, and
+    1 - k/(2H) >= exp(-k/H) for staying."""
+    share = mdp.width / (2 * mdp.horizon) if ordered else 1.0
+    flow = np.where(active[..., None], q[:, :, None, None] * kernel, 0)
+    least = share / mdp.num_actions * flow[:-1] * (1 - SLACK)
+    assert (q[1:, None, None, :] >= least).all()
+    if ordered:
         staying = np.diagonal(flow, axis1=1, axis2=3).max(axis=1)  # [H, k+1]
-        assert (q[1:] >= (1 - width / (2 * horizon)) * staying[:-1] * (1 - SLACK)).all()
-        assert 1 - width / (2 * horizon) >= np.exp(-width / horizon)
-
-    check()
+        assert (q[1:] >= (1 - share) * staying[:-1] * (1 - SLACK)).all()
+        assert 1 - share >= np.exp(-mdp.width / mdp.horizon)
 
 
-def check_induction(mdp, kernel, active, q, constants):
-    """1 + sum_s p_i(s | l, a) C_{s,i+1} Q_{l,i} / Q_{s,i+1} <= C_{l,i} where Q_{l,i} > 0 and a is
-    active."""
+def check_induction(mdp, kernel, active, q, ordered):
+    """Lemmas 3.3 and 3.13, the latter with the first form of the constants:
+    1 + sum_s p_i(s | l, a) C_{s,i+1} Q_{l,i} / Q_{s,i+1} <= C_{l,i} where Q_{l,i} > 0 and a is active."""
+    constants = theory.thresholds(mdp.horizon, mdp.width, mdp.num_actions, ordered=ordered)
     after = np.concatenate([constants[1:], np.zeros((1, mdp.width + 1))])[:, 1:]
     q_after = np.concatenate([q[1:], np.ones((1, mdp.width + 1))])[:, 1:]
     for i, level, a in np.argwhere(active):
@@ -112,57 +96,35 @@ def check_induction(mdp, kernel, active, q, constants):
         assert total <= constants[i, level] * (1 + SLACK)
 
 
-@pytest.mark.parametrize("name", GENERAL)
-def test_induction_of_the_general_constants(name):
-    """Lemma 3.3."""
-
-    @few
-    def check(seed):
-        mdp, kernel, active, _ = draw(name, seed)
-        q = np.asarray(jb.visitation(mdp, uniform_exploration(active)), np.float64)
-        constants = theory.thresholds(mdp.horizon, mdp.width, mdp.num_actions, ordered=False)
-        check_induction(mdp, kernel, active, q, constants)
-
-    check()
-
-
-@pytest.mark.parametrize("name", ORDERED)
-def test_induction_of_the_ordered_constants(name):
-    """Lemma 3.13, with the first form of the constants."""
-
-    @few
-    def check(seed):
-        mdp, kernel, active, _ = draw(name, seed)
-        q = np.asarray(jb.visitation(mdp, ordered_exploration(mdp, active)), np.float64)
-        constants = theory.thresholds(mdp.horizon, mdp.width, mdp.num_actions, ordered=True)
-        check_induction(mdp, kernel, active, q, constants)
-
-    check()
-
-
-@pytest.mark.parametrize(
-    ("name", "ordered"), [*((n, False) for n in GENERAL), *((n, True) for n in ORDERED)]
-)
-def test_difference_of_phi_is_visitation_times_difference_of_values(name, ordered):
+def check_phi(mdp, explore, q, rng):
     """Lemma 3.5: Phi_{l,i}(a) - Phi_{l,i}(b) = Q_{l,i} (V_{l,i}(a, tail) - V_{l,i}(b, tail))."""
+    unit = np.eye(mdp.num_actions, dtype=np.float32)
+    tail = unit[rng.integers(mdp.num_actions, size=explore.shape[:2])]
+    i, level = rng.integers(mdp.horizon), rng.integers(1, mdp.width + 1)
+    later = (np.arange(mdp.horizon) > i)[:, None, None]
+    phi, value = [], []
+    for action in rng.integers(mdp.num_actions, size=2):
+        policy = np.where(later, tail, explore)
+        policy[i, level] = unit[action]
+        tails = jb.policy_values(mdp, policy)
+        phi.append(float(tails[0, mdp.start]))
+        value.append(float(tails[i, level]))
+    np.testing.assert_allclose(phi[0] - phi[1], q[i, level] * (value[0] - value[1]), atol=1e-6)
 
-    @few
+
+@pytest.mark.parametrize("name", GENERAL)
+def test_lemmas(name):
+    """With uniform exploration on all MDPs, with ordered exploration on ordered ones."""
+
+    @settings(max_examples=15, deadline=None, derandomize=True)
+    @given(SEEDS)
     def check(seed):
-        mdp, _, active, rng = draw(name, seed)
-        explore = ordered_exploration(mdp, active) if ordered else uniform_exploration(active)
-        q = np.asarray(jb.visitation(mdp, explore), np.float64)
-        tail = np.eye(mdp.num_actions, dtype=np.float32)[
-            rng.integers(mdp.num_actions, size=explore.shape[:2])
-        ]
-        i, level = rng.integers(mdp.horizon), rng.integers(1, mdp.width + 1)
-        a, b = rng.integers(mdp.num_actions, size=2)
-        later = (np.arange(mdp.horizon) > i)[:, None, None]
-        phi, value = [], []
-        for action in (a, b):
-            policy = np.where(later, tail, explore)
-            policy[i, level] = np.eye(mdp.num_actions)[action]
-            phi.append(float(jb.evaluate(mdp, policy)))
-            value.append(float(jb.policy_values(mdp, policy)[i, level]))
-        np.testing.assert_allclose(phi[0] - phi[1], q[i, level] * (value[0] - value[1]), atol=1e-6)
+        mdp, kernel, active, rng = draw(name, seed)
+        for ordered in (False, True)[: 1 + (name in ORDERED)]:
+            explore = ordered_exploration(mdp, active) if ordered else uniform_exploration(active)
+            q = np.asarray(jb.visitation(mdp, explore), np.float64)
+            check_visits(mdp, kernel, active, q, ordered)
+            check_induction(mdp, kernel, active, q, ordered)
+            check_phi(mdp, explore, q, rng)
 
     check()

@@ -34,8 +34,8 @@ def printed(cell):
     )
 
 
-def test_there_are_six():
-    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05", "06"]
+def test_there_are_seven():
+    assert [path.name[:2] for path in NOTEBOOKS] == ["00", "01", "02", "03", "04", "05", "06"]
 
 
 def test_stored_with_small_pictures_and_nothing_else(path):

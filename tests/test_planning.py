@@ -11,6 +11,8 @@ import jaxbandit as jb
 from jaxbandit.planning import action_probabilities
 
 NAMES = sorted(families.PARAMETERS)
+PLANNED = ["bandit", "hard-ordered", "knapsack", "prophet", "random-general"]
+"""One of each kind: one stage, an order, moves by several levels, joint outcomes, moves anywhere."""
 
 
 def test_every_family_has_a_tiny_instance():
@@ -19,50 +21,35 @@ def test_every_family_has_a_tiny_instance():
     assert all(jb.labels_of(jb.make_instance(name)).offsets for name in made), made
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_optimal_is_the_best_of_all_deterministic_policies(name):
-    mdp = families.tiny(name)
-    tables, start = families.as_lists(mdp), int(mdp.start)
-    values = [
-        families.expectation(tables, policy, start)
-        for policy in families.all_policies(mdp).tolist()
-    ]
-    value, policy = jb.optimal(mdp)
-    assert value.dtype == mdp.prob.dtype
-    assert policy.dtype == jnp.int32
-    np.testing.assert_allclose(value, max(values), rtol=1e-6)
-    np.testing.assert_allclose(
-        families.expectation(tables, policy.tolist(), start), max(values), rtol=1e-6
-    )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_evaluate_is_the_nested_loop_expectation(name):
+@pytest.mark.parametrize("name", PLANNED)
+def test_planners_are_nested_loops(name):
+    """The best of all deterministic policies, tail values of every state, losses; all by plain Python."""
     mdp = families.tiny(name)
     tables, start = families.as_lists(mdp), int(mdp.start)
     policies = families.all_policies(mdp)
-    for policy in policies[np.random.default_rng(0).choice(len(policies), 10)]:
-        expected = families.expectation(tables, policy.tolist(), start)
-        np.testing.assert_allclose(
-            jb.evaluate(mdp, jnp.asarray(policy)), expected, rtol=1e-6, atol=1e-9
-        )
-    for seed in range(5):
+    values = [families.expectation(tables, policy, start) for policy in policies.tolist()]
+    best, optimal = jb.optimal(mdp)
+    assert best.dtype == mdp.prob.dtype
+    assert optimal.dtype == jnp.int32
+    np.testing.assert_allclose(best, max(values), rtol=1e-6)
+    found = families.expectation(tables, optimal.tolist(), start)
+    np.testing.assert_allclose(found, max(values), rtol=1e-6)
+    for j in np.random.default_rng(0).choice(len(policies), 10):
+        np.testing.assert_allclose(jb.evaluate(mdp, policies[j]), values[j], rtol=1e-6, atol=1e-9)
+    assert float(jb.regret(mdp, optimal)) == 0  # exactly
+    assert (np.asarray(jb.gaps(mdp)) >= 0).all()
+    for seed in range(3):
         policy = families.random_policy(mdp, seed)
-        expected = families.expectation(tables, policy.astype(float).tolist(), start)
-        np.testing.assert_allclose(jb.evaluate(mdp, jnp.asarray(policy)), expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_tail_values_of_every_state(name):
-    mdp = families.tiny(name)
-    policy = families.random_policy(mdp, 3)
-    values = jb.policy_values(mdp, policy)
-    assert values.shape == (mdp.horizon + 1, mdp.width + 1)
-    assert not values[-1].any()
-    tables, rows = families.as_lists(mdp), policy.astype(float).tolist()
-    for stage, level in np.ndindex(mdp.horizon, mdp.width + 1):
-        expected = families.expectation(tables, rows, level, stage)
-        np.testing.assert_allclose(values[stage, level], expected, rtol=1e-6, atol=1e-9)
+        tails = jb.policy_values(mdp, policy)
+        assert tails.shape == (mdp.horizon + 1, mdp.width + 1)
+        assert not tails[-1].any()
+        rows = policy.astype(float).tolist()
+        for stage, level in np.ndindex(mdp.horizon, mdp.width + 1):
+            expected = families.expectation(tables, rows, level, stage)
+            np.testing.assert_allclose(tails[stage, level], expected, rtol=1e-6, atol=1e-9)
+        value = jb.evaluate(mdp, policy)
+        np.testing.assert_allclose(value, tails[0, start], rtol=1e-6)
+        np.testing.assert_allclose(jb.regret(mdp, policy), best - value, rtol=1e-5, atol=1e-7)
 
 
 def simulate(mdp, policy, rng, episodes):
@@ -83,40 +70,21 @@ def _draw(probabilities, rng):
     return (rng.random(len(edges))[:, None] * edges[:, -1:] >= edges).sum(-1)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PLANNED)
 def test_simulated_means_agree(name):
-    # |z| < 5 has a false-alarm rate of 6e-7 per comparison, below 1e-4 over all; the seed is fixed
-    # anyway.
+    """|z| < 5: false alarms 6e-7 per comparison, below 1e-4 over all; the seed is fixed anyway."""
     mdp = families.tiny(name)
     policy, episodes = families.random_policy(mdp, 1), 20_000
     total, visited = simulate(mdp, policy, np.random.default_rng(2), episodes)
     spread = max(total.std(), 1e-12) / np.sqrt(episodes)
     assert abs(total.mean() - float(jb.evaluate(mdp, policy))) < 5 * spread
     assert total.max() <= 1 + 1e-6
+    visits = np.asarray(jb.visitation(mdp, policy))
+    np.testing.assert_allclose(visits.sum(axis=1), 1, rtol=1e-6)
     for level in range(mdp.width + 1):
         share = (visited == level).mean(axis=1)
-        exact = np.asarray(jb.visitation(mdp, policy))[:, level]
+        exact = visits[:, level]
         assert (np.abs(share - exact) <= 5 * np.sqrt(exact * (1 - exact) / episodes) + 1e-6).all()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_regret_is_the_loss_and_exactly_zero_for_an_optimal_policy(name):
-    mdp = families.tiny(name)
-    value, policy = jb.optimal(mdp)
-    assert float(jb.regret(mdp, policy)) == 0
-    assert (np.asarray(jb.gaps(mdp)) >= 0).all()
-    for seed in range(3):
-        randomised = families.random_policy(mdp, seed)
-        np.testing.assert_allclose(
-            jb.regret(mdp, randomised), value - jb.evaluate(mdp, randomised), rtol=1e-5, atol=1e-7
-        )
-
-
-def test_visitation_is_a_distribution_over_levels_that_starts_at_the_start():
-    mdp = families.tiny("random-ordered")
-    visits = jb.visitation(mdp, families.random_policy(mdp, 0))
-    np.testing.assert_allclose(visits.sum(axis=1), 1, rtol=1e-6)
-    assert visits[0].tolist() == [0, 0, 1]
 
 
 def test_ties_go_to_the_first_action():
@@ -132,21 +100,7 @@ def test_deterministic_and_one_hot_policies_agree():
     assert float(jb.evaluate(mdp, policy)) == float(jb.evaluate(mdp, one_hot))
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [np.zeros((3, 3)), np.zeros((3, 2), int), np.zeros((3, 3, 3), int), np.zeros((3, 3, 4))],
-)
-def test_a_policy_of_the_wrong_kind_is_an_error(policy):
-    mdp = families.tiny("prophet-uniform")
-    policy = policy.astype(np.float32 if policy.dtype == float else np.int32)
-    for function in (jb.evaluate, jb.visitation, jb.regret):
-        with pytest.raises(
-            ValueError, match=r"policy: .* of shape \(3, .*: integers \[H, k\+1\] = \(3, 3\)"
-        ):
-            function(mdp, policy)
-
-
-def test_a_thousand_instances_compile_once():
+def test_instances_of_one_shape_compile_once():
     chex.clear_trace_counter()
 
     @jax.jit
@@ -155,16 +109,16 @@ def test_a_thousand_instances_compile_once():
     def many(mdp):
         return jb.optimal(mdp)
 
-    @jax.jit
-    @jax.vmap
-    def draw(key):
-        return jb.make_instance("prophet-random", key=key, horizon=20, capacity=4, num_values=5)
-
-    stacks = [draw(jax.random.split(jax.random.key(seed), 1000)) for seed in (0, 1)]
+    mdp = families.tiny("prophet")
+    scales = np.random.default_rng(0).random((2, 100)).astype(np.float32)
+    copies = jax.tree.map(lambda x: np.stack([np.asarray(x)] * 100), mdp)
+    stacks = [
+        copies._replace(reward=copies.reward * each[:, None, None, None, None]) for each in scales
+    ]
     values = [many(stack)[0] for stack in stacks]
-    assert values[0].shape == (1000,)
+    assert values[0].shape == (100,)
     assert (values[0] != values[1]).all()
-    for j in (0, 999):
+    for j in (0, 99):
         one = jax.tree.map(lambda leaf, j=j: leaf[j], stacks[1])
         np.testing.assert_allclose(jb.optimal(jb.validate(one))[0], values[1][j], rtol=1e-6)
 
@@ -177,7 +131,7 @@ def x64():
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("name", ["knapsack", "hard-ordered", "random-general"])
+@pytest.mark.parametrize("name", ["knapsack"])
 def test_double_precision_under_x64(name):
     mdp = families.tiny(name)
     value, policy = jb.optimal(mdp)
@@ -232,15 +186,15 @@ BAD_POLICIES = {
 }
 
 
-@pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("case", BAD_POLICIES)
-def test_policies_that_cannot_be_played_are_refused(planner, case):
+def test_policies_that_cannot_be_played_are_refused(case):
     policy, message = BAD_POLICIES[case]
-    with pytest.raises(ValueError, match=message):
-        planner(TINY, policy)
+    for planner in PLANNERS:
+        with pytest.raises(ValueError, match=message):
+            planner(TINY, policy)
 
 
-@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("planner", [jb.evaluate, jb.visitation])
 def test_planners_stay_pure_where_values_are_not_known(planner):
     policies = jnp.stack([jnp.asarray(ZEROS, jnp.int32), jnp.ones(ZEROS.shape, jnp.int32)])
     one_by_one = jnp.stack([planner(TINY, policy) for policy in policies])

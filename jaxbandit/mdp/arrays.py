@@ -11,7 +11,8 @@ the shift of the stages left; therefore the outcome that ends it pays -sum_{j>i}
 the labels (`Labels.scale`, `Labels.offsets`): planning and `jaxbandit.in_units` give the numbers that went in.
 
 A random start takes one stage more: in the first one every action moves by the start distribution and pays nothing. The
-horizon of the MDP is then H + 1, values and regret are those of the H stages.
+horizon of the MDP is then H + 1, values and regret are those of the H stages. Where so many outcomes in a stage would make
+the table too large for memory, two stages draw the start: its block, and then the state.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ import numpy as np
 
 from jaxbandit.checks import choice, real_array, whole
 from jaxbandit.mdp.labels import Labels, labels_of, names_of, remember
-from jaxbandit.mdp.model import MDP, single
+from jaxbandit.mdp.model import MDP, largest_total, single
 
 TOLERANCE = 1e-5
 """How far from 1 the probabilities of a row may sum; float32 sums of many terms are this good."""
 MOST_ENTRIES = 2**26
 """Of a table of outcomes: half a GB in float64."""
+LARGEST_TOTAL = 1e300
+"""Of the rewards of a run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +44,8 @@ class Form:
     reward: str = ""
     """The axes of R: "S", "SA" or "SAS", after an H if it had stages."""
     terminal: tuple[int, ...] = ()
-    drawn: bool = False
-    """Whether the first stage draws the start."""
+    drawn: int = 0
+    """How many stages draw the start."""
     following: np.ndarray | None = None
     """int [1 or H, S, A, M]: the state that an outcome leads to, also where it ends the episode; None if such a state
     does not always end it."""
@@ -162,7 +165,7 @@ def to_arrays(mdp: MDP) -> tuple[np.ndarray, np.ndarray, Any]:
     for state in (*form.terminal, *range(S, size)):
         P[:, state], R[:, state] = 0, 0
         P[:, state, :, state] = 1
-    return P if form.staged else P[0], _reduced(P, R, form.reward), _start_of(mdp, form)
+    return P if form.staged else P[0], _reduced(P, R, form.reward), _start_of(mdp, form, size)
 
 
 def from_gymnasium(env: Any, horizon: int) -> MDP:
@@ -253,45 +256,48 @@ def from_outcomes(
     form = form or Form()
     start = _start(start, outcomes.prob.shape[1], form.terminal)
     S, A, M = outcomes.prob.shape[1:]
-    first = np.flatnonzero(start)
-    drawn = len(first) > 1
-    width = max(M, len(first)) if drawn else M
+    draws = _draws(start, (horizon + 1) * (S + 1) * A)
+    drawn, width = len(draws), max([M, *(chances.shape[-1] for _, chances in draws)])
     if (horizon + drawn) * (S + 1) * A * width > MOST_ENTRIES:
         raise ValueError(
             f"horizon: {horizon} stages, {S} states, {A} actions and {width} outcomes make a table too large for memory; "
             f"accepted: at most {MOST_ENTRIES:,} entries"
         )
-    shape = (horizon, S, A, M)
     prob, paid, following, ends = (
-        np.broadcast_to(x, shape)
+        np.broadcast_to(x, (horizon, S, A, M))
         for x in (outcomes.prob, outcomes.reward, outcomes.following, outcomes.ends)
     )
     possible = prob > 0
     possible[:, list(form.terminal)] = False
-    lows = np.minimum(np.where(possible, paid, 0).min(axis=(1, 2, 3)), 0)
-    paid = paid - lows[:, None, None, None]
-    paid = paid - np.where(ends, _left(lows)[:, None, None, None], 0)
     paid = np.where(possible, paid, 0)
-    scale = _scale(paid, following, ends, possible, first)
+    if np.abs(paid).max() > LARGEST_TOTAL / (2 * horizon):
+        raise ValueError(
+            f"R: {np.abs(paid).max():g} over {horizon} stages; accepted: totals of at most {LARGEST_TOTAL:g}"
+        )
+    lows = np.minimum(paid.min(axis=(1, 2, 3)), 0)
+    left = np.where(ends, _left(lows)[:, None, None, None], 0)
     table = (horizon + drawn, S + 1, A, width)
     tables = [np.zeros(table, dtype) for dtype in (np.float64, np.float64, np.int32)]
     tables[0][:, 0, :, 0] = 1
-    own = np.s_[int(drawn) :, 1:, :, :M]
-    tables[0][own], tables[1][own] = prob, paid / scale
+    own = np.s_[drawn:, 1:, :, :M]
+    tables[0][own] = prob
+    tables[1][own] = np.where(possible, paid - lows[:, None, None, None] - left, 0)
     tables[2][own] = np.where(ends | ~possible, 0, following + 1)
-    if drawn:
-        tables[0][0, 1:, :, : len(first)] = start[first]
-        tables[2][0, 1:, :, : len(first)] = first + 1
-    first_level = int(np.argmax(start)) + 1
-    mdp = MDP(tables[0], tables[1], tables[2], rank=None, start=np.asarray(first_level, np.int32))
-    stages = mdp.horizon
+    for i, (levels, chances) in enumerate(draws):
+        tables[0][i, 1:, :, : chances.shape[-1]] = chances
+        tables[2][i, 1:, :, : levels.shape[-1]] = levels
+    first = int(np.argmax(start)) + 1 if drawn < 2 else 1
+    mdp = MDP(tables[0], tables[1], tables[2], rank=None, start=np.asarray(first, np.int32))
+    scale = max(largest_total(mdp), float(tables[1].max()))
+    scale = scale if scale > 1 + 1e-9 else 1.0
+    tables[1][own] /= scale
     named = [str(s) for s in range(S)] if states is None else states
     words = Labels(
         scale=scale,
         level=level,
         actions=()
         if actions is None
-        else names_of("actions", _after_draw(actions, drawn), stages, A),
+        else names_of("actions", _after_draw(actions, drawn), mdp.horizon, A),
         offsets=(0.0,) * drawn + tuple(lows.tolist()),
         states=names_of("states", named, 1, S)[0],
         arrays=replace(form, drawn=drawn),
@@ -299,27 +305,35 @@ def from_outcomes(
     return remember(mdp, words)
 
 
-def _after_draw(actions: Sequence[Any], drawn: bool) -> Sequence[Any]:
-    """Names [H][A] with those of the first stage for the stage that draws the start, too."""
+def _draws(start: np.ndarray, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Next levels and probabilities, [1 or S, 1, outcomes], of the stages that draw the start: none if it is certain."""
+    states = np.flatnonzero(start)
+    n = len(states)
+    if n == 1:
+        return []
+    if n * rows <= MOST_ENTRIES:
+        return [((states + 1)[None, None], start[states][None, None])]
+    size = int(np.ceil(np.sqrt(n)))  # of a block; the first stage goes to level j + 1 for block j
+    blocks, last = np.zeros((2, len(start), 1, size)), np.arange(n) % size
+    blocks[0, np.arange(n) // size, 0, last] = states + 1
+    blocks[1, np.arange(n) // size, 0, last] = start[states]
+    chance = blocks[1].sum(-1)
+    blocks[1] = np.divide(blocks[1], chance[..., None], out=blocks[1], where=chance[..., None] > 0)
+    used = -(-n // size)
+    blocks[1, used:, 0, 0] = 1
+    first = np.arange(1, used + 1)[None, None], chance[:used, 0][None, None]
+    return [first, (blocks[0].astype(np.int32), blocks[1])]
+
+
+def _after_draw(actions: Sequence[Any], drawn: int) -> Sequence[Any]:
+    """Names [H][A] with those of the first stage for the stages that draw the start, too."""
     rows = len(actions) and isinstance(actions[0], list | tuple | np.ndarray)
-    return [actions[0], *actions] if drawn and rows else actions
+    return [*[actions[0]] * drawn, *actions] if rows else actions
 
 
 def _left(lows: np.ndarray) -> np.ndarray:
     """sum_{j > i} low_j along the first axis."""
     return lows[::-1].cumsum(0)[::-1] - lows
-
-
-def _scale(
-    paid: np.ndarray, following: np.ndarray, ends: np.ndarray, possible: np.ndarray, first: Any
-) -> float:
-    """The largest total of a run, and no less than any single reward; 1 if that is enough."""
-    best = np.zeros(paid.shape[1])
-    for i in reversed(range(len(paid))):
-        then = np.where(ends[i], 0, best[following[i]])
-        best = np.where(possible[i], paid[i] + then, 0).max(axis=(1, 2))
-    largest = max(float(best[first].max()), float(paid.max()))
-    return largest if largest > 1 + 1e-9 else 1.0
 
 
 def _transitions(P: Any, horizon: int) -> tuple[np.ndarray, bool]:
@@ -516,14 +530,17 @@ def _reduced(P: np.ndarray, R: np.ndarray, axes: str) -> np.ndarray:
     mean = (P * R).sum(-1)
     if not axes:
         return mean if np.allclose(np.where(P > 0, R, mean[..., None]), mean[..., None], rtol=1e-12, atol=1e-15) else R  # fmt: skip
+    if axes == "SAS":  # where a move is possible at some stage, R is what it pays there
+        return np.take_along_axis(R, np.argmax(P > 0, axis=0)[None], axis=0)[0]
     found = {"S": mean[..., 0], "A": mean}.get(axes.removeprefix("H")[1:] or "S", R)
     return found if axes[0] == "H" else found[0]
 
 
-def _start_of(mdp: MDP, form: Form) -> Any:
+def _start_of(mdp: MDP, form: Form, size: int) -> Any:
     if not form.drawn:
         return int(mdp.start) - 1
-    level = int(mdp.start)
-    start = np.zeros(mdp.width + 1)
-    np.add.at(start, np.asarray(mdp.next_level)[0, level, 0], np.asarray(mdp.prob)[0, level, 0])
-    return start[1:] / start[1:].sum()
+    start = np.eye(mdp.width + 1)[int(mdp.start)]
+    for prob, following in zip(mdp.prob[: form.drawn], mdp.next_level[: form.drawn], strict=True):
+        here, start = start, np.zeros_like(start)
+        np.add.at(start, np.asarray(following)[:, 0], here[:, None] * np.asarray(prob)[:, 0])
+    return np.pad(start[1:] / start[1:].sum(), (0, size - mdp.num_states))

@@ -52,8 +52,8 @@ class Discrete(NamedTuple):
 class Environment:
     """What `to_gymnax` returns; ``params`` may be left out everywhere."""
 
-    def __init__(self, params: EnvParams, drawn: bool, terminated: bool):
-        """``drawn``: the first stage of the MDP draws the start; ``terminated``: the form of a step."""
+    def __init__(self, params: EnvParams, drawn: int, terminated: bool):
+        """``drawn``: how many stages of the MDP draw the start; ``terminated``: the form of a step."""
         self.default_params = params
         self._drawn = drawn
         self._terminated = terminated
@@ -113,16 +113,14 @@ class Environment:
     def reset_env(self, key: Array, params: EnvParams) -> tuple[jax.Array, EnvState]:
         """`reset`, not jitted."""
         level = jnp.asarray(params.mdp.start, jnp.int32)
-        if self._drawn:
-            level = self._outcome(key, params, 0, level, 0)[1]
+        for stage in range(self._drawn):
+            level = self._outcome(jax.random.fold_in(key, stage), params, stage, level, 0)[1]
         state = EnvState(level, jnp.zeros((), jnp.int32))
         return self.get_obs(state, params), state
 
     def step_env(self, key: Array, state: EnvState, action: Array, params: EnvParams) -> tuple[Any, ...]:  # fmt: skip
         """One stage, without a new episode after it: (observation, state, reward, done, info)."""
-        reward, level = self._outcome(
-            key, params, state.time + int(self._drawn), state.level, action
-        )
+        reward, level = self._outcome(key, params, state.time + self._drawn, state.level, action)
         after = EnvState(level, state.time + 1)
         done = self.is_terminal(after, params)
         discount = jnp.where(level == 0, 0.0, 1.0)
@@ -160,7 +158,7 @@ def to_gymnax(mdp: MDP, terminated: bool = False) -> Environment:
     """
     words = labels_of(single(mdp))
     mdp = checked(mdp)
-    drawn = words.arrays is not None and words.arrays.drawn
+    drawn = 0 if words.arrays is None else words.arrays.drawn
     reward = np.asarray(mdp.reward)
     if words.offsets:
         levels = np.asarray(mdp.next_level)

@@ -149,9 +149,14 @@ def transition_kernel(mdp: MDP) -> jax.Array:
 
 @jax.jit
 def _transition_kernel(mdp: MDP) -> jax.Array:
-    levels = jnp.arange(mdp.width + 1, dtype=jnp.int32)
-    hits = mdp.next_level[..., None] == levels[None, None, None, None, :]
-    return jnp.sum(jnp.where(hits, mdp.prob[..., None], 0), axis=-2)
+    def add(kernel, outcome):  # one outcome at a time: all at once would be k times the table
+        prob, following = outcome
+        return kernel + jax.nn.one_hot(following, levels, dtype=prob.dtype) * prob[..., None], None
+
+    levels = mdp.width + 1
+    outcomes = tuple(jnp.moveaxis(jnp.asarray(x), -1, 0) for x in (mdp.prob, mdp.next_level))
+    empty = jnp.zeros((*mdp.prob.shape[:3], levels), outcomes[0].dtype)
+    return jax.lax.scan(add, empty, outcomes)[0]
 
 
 def mean_reward(mdp: MDP) -> jax.Array:

@@ -25,19 +25,6 @@ def test_uniform_laws_are_copies_of_one_instance():
     assert (np.asarray(copies.prob) == np.asarray(one.prob)).all()
 
 
-@pytest.mark.parametrize("size", [(3, 2, 3), (4, 1, 3), (2, 3, 2)])
-def test_reachable_states_are_those_that_uniform_play_visits(size):
-    horizon, capacity, num_values = size
-    for mdp in (
-        families.random_laws(size, 1, 3)[0],
-        jax.tree.map(lambda x: x[0], families.drawn("posted-pricing-random", size, 1, 3)),
-    ):
-        uniform = np.full((horizon, capacity + 1, num_values), 1 / num_values, np.float32)
-        visited = np.asarray(jb.visitation(mdp, uniform)) > 0
-        visited[:, 0] = False
-        np.testing.assert_array_equal(families.reachable(size), visited)
-
-
 @pytest.mark.parametrize("name", ["prophet-random", "knapsack-random"])
 def test_registered_families_by_size(name):
     draws = families.drawn(name, SIZE, 2, 5)

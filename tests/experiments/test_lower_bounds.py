@@ -1,11 +1,13 @@
-"""Hard families: the constants of the proofs, ratios and shares of known results."""
+"""Experiments about the theory: constants of the proofs, times of known curves, exploration against exact planning."""
 
 import numpy as np
 import pytest
-from jaxbandit.experiments import exploration, lower_bounds, price_of_horizon, scaling
-from jaxbandit.experiments.lower_bounds import draw_ratios
+import xarray
+from jaxbandit.experiments import exploration, lower_bounds, noiseless, price_of_horizon, scaling
 from made_up_results import make_up
 
+import jaxbandit as jb
+from jaxbandit import theory
 from jaxbandit.experiment import Options
 
 
@@ -18,8 +20,6 @@ def test_proven_constants_are_those_of_the_proofs():
 
 def test_ratios_and_shares_of_a_known_result():
     """Three of four instances never find the needle, one plays it from the start."""
-    import xarray
-
     T, H = 10**4, lower_bounds.GAP_HORIZON
     gap = lower_bounds.proof_gap(False, H, T)
     lost = gap * np.array([1.0, 1.0, 1.0, 0.0])
@@ -63,7 +63,51 @@ def test_ratios_of_both_families_are_drawn():
     datasets = {label: make_up(plan, levels) for label, plan in plans.items()}
     for label, ds in datasets.items():
         datasets[label] = ds.assign(final_gap=ds["regret"].isel(episode=-1) * 0)
-    drawn = draw_ratios(datasets)
+    drawn = lower_bounds.draw_ratios(datasets)
     drawn.figure.draw_without_rendering()
     for kind, ds in datasets.items():
         assert drawn.data[kind] == lower_bounds.ratios(ds, kind == "ordered")
+
+
+def test_crossovers():
+    assert price_of_horizon.crossover(1, 2, largest=5)[2:] == (3, 2, 2)
+    assert price_of_horizon.crossover(2, 2, largest=7)[2:] == (5, 5, 5)
+
+
+def test_time_of_a_bound():
+    time = price_of_horizon.bound_time(lambda T: theory.upper_bound_general(2, 1, 2, T))
+    assert theory.upper_bound_general(2, 1, 2, time) == pytest.approx(
+        price_of_horizon.TARGET * time, rel=1e-6
+    )
+
+
+def test_every_panel_has_its_learners_and_times_rise_with_the_horizon():
+    plans = price_of_horizon.sweeps(Options(seeds=2))
+    drawn = price_of_horizon.draw_times({label: make_up(plan) for label, plan in plans.items()})
+    drawn.figure.draw_without_rendering()
+    assert len(drawn.data) == 6
+    for title, lines in drawn.data.items():
+        assert set(lines) == ({"ExpRef"} if "general" in title else {"ExpRef", "OrderedExpRef"})
+        if "against H" in title:
+            assert (np.diff([point.noiseless for point in lines["ExpRef"]]) > 0).all()
+
+
+def test_exploration_agrees_with_planning():
+    mdp = jb.make_instance("prophet-uniform", horizon=5, capacity=2, num_values=3)
+    for ordered in (False, True):
+        eta = noiseless.exploration_policy(mdp, ordered)
+        kernel, _ = noiseless.tables_of(mdp)
+        theirs = np.asarray(jb.visitation(mdp, eta.astype(np.float32)))
+        np.testing.assert_allclose(noiseless.visits_of(kernel, eta, 2), theirs, atol=1e-6)
+        mean, deviation = exploration.moments(mdp, eta)
+        assert mean == pytest.approx(float(jb.evaluate(mdp, eta.astype(np.float32))), abs=1e-6)
+        assert 0 < deviation <= 0.5
+
+
+def test_maps_of_exact_planning():
+    drawn = exploration.draw_maps()
+    assert set(drawn.data) == {
+        "optimal policy", "uniform exploration", "ordered exploration",
+        "signal, uniform exploration", "signal, ordered exploration",
+    }  # fmt: skip
+    assert drawn.data["ordered exploration"][-1, 3] > 100 * drawn.data["uniform exploration"][-1, 3]

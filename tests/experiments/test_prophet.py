@@ -1,7 +1,8 @@
 """The paper's figure: sizes, panels, and what a run says of itself."""
 
+import pytest
 from jax import monitoring
-from jaxbandit.experiments import prophet
+from jaxbandit.experiments import prophet, references
 from made_up_results import LEVELS, draw_everything, make_up, make_up_all
 
 import jaxbandit as jb
@@ -43,8 +44,9 @@ def test_prophet_draws_a_users_learner_and_says_what_to_expect():
     assert "straight lines" in said
 
 
-def test_figures_and_tables_of_made_up_results():
-    draw_everything("prophet")
+@pytest.mark.parametrize("name", ["applications", "constants", "prophet", "sharing", "tuning"])
+def test_figures_and_tables_of_made_up_results(name):
+    draw_everything(name)
 
 
 def test_prophet_compiles_one_program_per_kind_of_learner_and_size():
@@ -76,3 +78,14 @@ def test_prophet_compiles_one_program_per_kind_of_learner_and_size():
     finally:
         PROGRAMS.listeners.remove(heard)
     assert not [name for name in events if "backend_compile" in name]
+
+
+def test_a_folder_without_results_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"results: .* holds no \.nc files; accepted: a folder"):
+        references.write(tmp_path, tmp_path / "out.nc")
+    assert not (tmp_path / "out.nc").exists()
+
+
+def test_kept_episodes_divide_the_200_that_a_sweep_records():
+    assert 200 % references.POINTS == 0
+    assert 200 % references.POINTS_OF_FULL == 0

@@ -1,8 +1,10 @@
 """Long runs are exact, and the worst case over gaps has the slope that it was given."""
 
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray
 from jaxbandit.experiments import noiseless, scaling
 
 import jaxbandit as jb
@@ -10,14 +12,10 @@ from jaxbandit import theory
 from jaxbandit.engines import make_runner
 
 SHAPE = scaling.Shape(False, 2, 2, 2)
-
-
 LONG = 10**12
 
 
 def stacked(mdp):
-    import jax
-
     return jax.tree.map(lambda x: np.asarray(x)[None], mdp)
 
 
@@ -25,8 +23,6 @@ def stacked(mdp):
 def long_run():
     """A run of 10^12 episodes on M^theta with a gap that is not near any threshold C 2^-r, and its
     runner."""
-    import jax
-
     mdp = scaling.exact("hard-general", theta=[1, 1], num_actions=2, gap=0.3)
     learner = jb.make_learner("expref")
     learner = learner._replace(
@@ -44,8 +40,6 @@ def long_run():
 
 
 def test_no_float32_in_a_run_of_ten_to_the_twelve(long_run):
-    import jax
-
     _, _, carries, result = long_run
     for carry in carries:
         kinds = {np.asarray(leaf).dtype for leaf in jax.tree.leaves(carry)}
@@ -152,3 +146,53 @@ def test_axes_in_powers_of_ten():
     plt.close(figure)
     assert 2 <= len(ticks) <= 5
     np.testing.assert_allclose(np.log10(ticks) % 1, 0, atol=1e-9)
+
+
+def test_noiseless_slope_of_the_worst_case_is_a_half():
+    """The square root of the theorem from the noiseless computation, T = 10^7 .. 10^13, and the
+    upper bound above it."""
+    horizons = np.geomspace(1e7, 1e13, 25)
+    gaps = scaling.gaps_of(SHAPE, "ExpRef")
+    instances = [
+        scaling.exact("hard-general", theta=[1, 1], num_actions=2, gap=float(gap)) for gap in gaps
+    ]
+    worst = np.array(
+        [max(noiseless.noiseless_run(m, False, T)[1][-1] for m in instances) for T in horizons]
+    )
+    slope = np.polyfit(np.log(horizons), np.log(worst), 1)[0]
+    assert 0.48 < slope < 0.56
+    assert (worst < theory.upper_bound_general(2, 2, 2, horizons)).all()
+    assert (worst > theory.lower_bound_general(2, 2, horizons)).all()
+
+
+def fake_sweep(exponent, seeds=8):
+    """A worst case of known slope: regret T^exponent at the gap 1/2^j that belongs to T, less
+    elsewhere."""
+    horizons = scaling.horizons_of(10**9)
+    gaps = 2.0 ** -np.arange(1, 8)
+    rng = np.random.default_rng(0)
+    size = (1, gaps.size, horizons.size, seeds, horizons.size)
+    noise = 1 + 0.01 * rng.standard_normal(size)
+    worst = np.clip(np.arange(horizons.size) - 2, 0, gaps.size - 1)
+    shape = np.where(np.arange(gaps.size)[:, None] == worst[None, :], 1.0, 0.3)
+    values = shape[None, :, :, None, None] * horizons.astype(float) ** exponent * noise
+    names = [f"{gap:.9g}" for gap in gaps]
+    dims = ("learner", "instance", "parameter", "seed", "episode")
+    coords = {"learner": ["ExpRef"], "instance": [scaling.FIXED, *names], "episode": horizons}
+    return xarray.Dataset(
+        {"regret": (dims, np.concatenate([values[:, :1], values], axis=1))}, coords
+    )
+
+
+def test_worst_case_finds_slope_gap_and_interval():
+    case = scaling.worst_case(fake_sweep(0.7), "ExpRef")
+    assert abs(case.slope - 0.7) < 0.01
+    assert case.seeds[0] < 0.7 < case.seeds[1]
+    assert (
+        case.fitted.sum() == case.horizons.size - 3
+    )  # the first worst gaps are the largest of the family
+    assert (np.diff(case.gap) <= 0).all()
+
+
+def test_recorded_horizons():
+    assert scaling.horizons_of(10**13)[[0, -1]].tolist() == [10**4, 10**13]

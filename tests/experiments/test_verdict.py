@@ -1,9 +1,9 @@
-"""The paper's claims, judged from results whose answer is known."""
+"""The paper's claims, its running times and what sharing buys, from results whose answer is known."""
 
 import numpy as np
 import pytest
 import xarray as xr
-from jaxbandit.experiments import prophet, runtimes, verdict
+from jaxbandit.experiments import prophet, runtimes, sharing, verdict
 from made_up_results import LEVELS, make_up_all
 
 import jaxbandit as jb
@@ -80,3 +80,31 @@ def _sweep(final):
     dims = ("learner", "instance", "seed", "episode")
     coords = names | {"family": ("instance", ["I1"])}
     return xr.Dataset({"regret": (dims, final[:, None, :, None])}, coords=coords)
+
+
+def test_times_are_scaled_to_the_papers_episodes_and_seeds():
+    datasets = make_up_all(
+        runtimes.EXPERIMENT, Options(episodes=20_000), seconds=lambda *cell: 1.28
+    )
+    alone, together, blocks = (
+        runtimes.times(datasets, way, "ExpRef", "H = 15, k = 2, A = 4") for way in runtimes.WAYS
+    )
+    # 1.28 s (up to 1 % more): for 20,000 episodes, for 64 seeds of 2,000 episodes, for all
+    # 2,000,000.
+    assert alone.run == pytest.approx(128, rel=0.011)
+    assert together.run == pytest.approx(20, rel=0.011)
+    assert blocks.run == pytest.approx(1.28, rel=0.011)
+    assert runtimes.times(datasets, "blocks", "UCB-VI", "H = 15, k = 2, A = 4") is None
+    table = runtimes.tables(datasets, Options())["runtimes.md"]
+    assert "| UCB-VI, paper (Apple M3)" in table
+    assert "947" in table
+
+
+def test_ratios_and_the_goal():
+    """Made-up regrets are 3 (ExpRef, shared ExpRef) and 2 (OrderedExpRef, shared) times sqrt(t)."""
+    options = Options(seeds=4)
+    datasets = make_up_all(sharing.EXPERIMENT, options)
+    datasets["I1"]["regret"].loc[{"learner": "shared OrderedExpRef"}] /= 2
+    text = sharing.tables(datasets, options)["sharing.md"]
+    assert "shared ExpRef: at most 0.5 of ExpRef's regret on 0 of 6 panels (0 with" in text
+    assert "shared OrderedExpRef: at most 0.5 of ExpRef's regret on 6 of 6 panels (6 with" in text

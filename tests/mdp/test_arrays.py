@@ -7,79 +7,73 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.description import small_instance
+from jaxbandit.engines.tables import optimal_value
 
 S, A, H = 4, 3, 5
 
 
-def model(seed, staged=False, next_state=True):
+def model(seed, staged=False, axes="SAS"):
     """P with some impossible moves, and R of both signs and any size."""
     draws = np.random.default_rng(seed)
     lead = (H,) if staged else ()
     P = draws.dirichlet(np.ones(S), size=(*lead, S, A)) * (draws.random((*lead, S, A, S)) < 0.7)
     P[..., 0] += 1e-3
     P /= P.sum(-1, keepdims=True)
-    R = draws.normal(3, 10, size=(*lead, S, A, S) if next_state else (*lead, S, A))
-    return P, R
+    return P, draws.normal(3, 10, size=[{"H": H, "S": S, "A": A}[x] for x in axes])
 
 
-def value_of(P, R, start, terminal=(), horizon=H, choose=np.max):
-    """V(start) by backward induction over the user's arrays; ``choose`` is max for the best policy, mean for uniform."""
-    P = np.broadcast_to(P, (horizon, *P.shape[-3:]))
-    lead = R.ndim == 4 or R.shape[0] != P.shape[1]
-    V = np.zeros(P.shape[1])
-    for i in reversed(range(horizon)):
-        new = np.zeros_like(V)
-        for s in set(range(P.shape[1])) - set(terminal):
-            q = []
-            for a in range(P.shape[2]):
-                r = (R[i] if lead else R)[s]
-                r = np.broadcast_to(np.asarray(r[a] if r.ndim else r), P.shape[1])
-                q.append(sum(P[i, s, a, t] * (r[t] + V[t]) for t in range(P.shape[1])))
-            new[s] = choose(q)
-        V = new
-    return V @ start if np.ndim(start) else V[start]
+def values_of(P, R, terminal=(), policy=None):
+    """V [S] by backward induction over the user's arrays: of the best policy, or of action probabilities [H, S, A]."""
+    R = R if R.ndim == 4 or len(R) == H else R[None]
+    R = R.reshape(R.shape + (1,) * (4 - R.ndim))
+    P, R = (np.broadcast_to(x, (H, S, P.shape[-2], S)) for x in (P, R))
+    V, playing = np.zeros(S), [s not in terminal for s in range(S)]
+    for i in reversed(range(H)):
+        Q = (P[i] * (R[i] + V)).sum(-1)
+        V = np.where(playing, Q.max(-1) if policy is None else (policy[i] * Q).sum(-1), 0)
+    return V
 
 
-@pytest.mark.parametrize("staged", [False, True])
-@pytest.mark.parametrize("terminal", [(), (1, 3)])
-@pytest.mark.parametrize("start", [2, [0.25, 0.0, 0.75, 0.0]])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_values_are_those_of_the_arrays(staged, terminal, start, seed):
-    P, R = model(seed, staged, next_state=seed == 0)
+CASES = [  # axes of R, whether P has stages, terminal states, start
+    ("SAS", False, (), 2),
+    ("SAS", True, (1, 3), [0.25, 0, 0.75, 0]),
+    ("SA", True, (), [0.1, 0.2, 0.3, 0.4]),
+    ("SA", False, (1,), 0),
+    ("S", True, (), 3),
+    ("HSAS", False, (3,), 1),
+    ("HSA", True, (0, 2), [0, 0.5, 0, 0.5]),
+    ("HS", False, (), [0.25, 0.25, 0.5, 0]),
+]
+
+
+@pytest.mark.parametrize(("axes", "staged", "terminal", "start"), CASES)
+def test_values_are_those_of_the_arrays_and_come_back(axes, staged, terminal, start):
+    P, R = model(len(axes) + staged, staged, axes)
     mdp = jb.validate(jb.from_arrays(P, R, H, start, terminal))
     assert mdp.num_states == mdp.width == S
-    best = value_of(P, R, start, terminal)
+    law = np.eye(S)[start] if np.ndim(start) == 0 else np.array(start)
+    every = values_of(P, R, terminal)
+    best, playing = every @ law, [s for s in range(S) if s not in terminal]
     value, policy = jb.optimal(mdp)
     np.testing.assert_allclose(float(value), best, rtol=1e-12)
-    uniform = np.full((*policy.shape, A), 1 / A)
-    mean = value_of(P, R, start, terminal, choose=np.mean)
-    np.testing.assert_allclose(float(jb.evaluate(mdp, uniform)), mean, rtol=1e-12)
-    np.testing.assert_allclose(float(jb.regret(mdp, uniform)), best - mean, rtol=1e-12)
-    np.testing.assert_allclose(float(jb.evaluate(mdp, policy)), best, rtol=1e-12)
-    level = mdp.start
-    np.testing.assert_allclose(float(jb.optimal_values(mdp)[0][0, level]), best, rtol=1e-12)
-    # and back
+    drawn = mdp.horizon - H
+    tails = jb.optimal_values(mdp)[0][drawn, 1:]
+    np.testing.assert_allclose(tails[playing], every[playing], rtol=1e-12)
+    np.testing.assert_allclose(float(jb.evaluate(mdp, np.eye(A)[policy])), best, rtol=1e-12)
+    mixed = np.random.default_rng(9).dirichlet(np.ones(A), size=policy.shape)
+    mean = values_of(P, R, terminal, mixed[drawn:, 1:]) @ law
+    np.testing.assert_allclose(float(jb.evaluate(mdp, mixed)), mean, rtol=1e-11)
+    np.testing.assert_allclose(float(jb.regret(mdp, mixed)), best - mean, rtol=1e-11)
     P2, R2, start2 = jb.to_arrays(mdp)
-    again = jb.from_arrays(P2, R2, H, start2)
-    np.testing.assert_allclose(float(jb.optimal(again)[0]), best, rtol=1e-9)
-    inside = [s for s in range(S) if s not in terminal]
-    rows = (Ellipsis, inside, slice(None), slice(None)) if P.ndim == R.ndim else (..., inside, slice(None))  # fmt: skip
-    np.testing.assert_allclose(P2[..., inside, :, :], P[..., inside, :, :], atol=1e-15)
-    possible = P > 0 if R.ndim == P.ndim else np.ones(R.shape, bool)
-    np.testing.assert_allclose(np.where(possible, R2 - R, 0)[rows], 0, atol=1e-12)
+    np.testing.assert_allclose(P2[..., playing, :, :], P[..., playing, :, :], atol=1e-15)
     np.testing.assert_allclose(start2, start)
-
-
-@pytest.mark.parametrize("axes", ["S", "HS", "HSA", "HSAS"])
-def test_every_shape_of_rewards(axes):
-    P, _ = model(3)
-    sizes = {"H": H, "S": S, "A": A}
-    R = np.random.default_rng(4).normal(size=[sizes[x] for x in axes])
-    mdp = jb.from_arrays(P, R, H)
-    full = R.reshape(R.shape + (1,) * (4 - R.ndim - (axes[0] != "H")))
-    full = np.broadcast_to(full if axes[0] == "H" else full[None], (H, S, A, S))
-    np.testing.assert_allclose(float(jb.optimal(mdp)[0]), value_of(P, full, 0), rtol=1e-12)
-    np.testing.assert_allclose(jb.to_arrays(mdp)[1], np.where(P > 0, R, 0) if axes == "HSAS" else R, atol=1e-12)  # fmt: skip
+    if axes in ("SAS", "HSAS"):  # what no move pays does not come back
+        R = np.where(P.max(0) > 0 if staged else P > 0, R, 0)
+    inside = (slice(None),) * (axes[0] == "H") + (playing,)
+    np.testing.assert_allclose(R2[inside], R[inside], atol=1e-12)
+    again = jb.from_arrays(P2, R2, H, start2, terminal)
+    np.testing.assert_allclose(float(jb.optimal(again)[0]), best, rtol=1e-12)
 
 
 def test_random_rewards_have_the_same_values_and_the_laws_asked_for():
@@ -88,9 +82,9 @@ def test_random_rewards_have_the_same_values_and_the_laws_asked_for():
     coins = jb.from_arrays(P, R, H, reward="bernoulli")
     law = np.stack([1 - R, R / 2, R / 2], axis=-1)
     three = jb.from_arrays(P, None, H, reward=([-2.0, 0.0, 2.0], law))
-    np.testing.assert_allclose(float(jb.optimal(coins)[0]), value_of(P, R, 0), rtol=1e-12)
+    np.testing.assert_allclose(float(jb.optimal(coins)[0]), values_of(P, R)[0], rtol=1e-12)
     means = law @ [-2.0, 0.0, 2.0]
-    np.testing.assert_allclose(float(jb.optimal(three)[0]), value_of(P, means, 0), rtol=1e-12)
+    np.testing.assert_allclose(float(jb.optimal(three)[0]), values_of(P, means)[0], rtol=1e-12)
     for mdp, values in ((coins, {0, 1}), (three, {-2, 0, 2})):
         words = jb.labels_of(mdp)
         paid = mdp.reward[:, 1:][mdp.prob[:, 1:] > 0] * words.scale + words.offsets[0]
@@ -100,7 +94,8 @@ def test_random_rewards_have_the_same_values_and_the_laws_asked_for():
 
 def test_sweeps_are_in_the_users_units():
     P, R = model(7)
-    mdp = jb.from_arrays(P, R, H, start=[0.5, 0, 0, 0.5], terminal=[2])
+    start = np.array([0.5, 0, 0, 0.5])
+    mdp = jb.from_arrays(P, R, H, start, terminal=[2])
     policy = np.ones((mdp.horizon, S + 1), int)
     learners = {
         "fixed": jb.make_learner("fixed", policy=policy),
@@ -108,8 +103,8 @@ def test_sweeps_are_in_the_users_units():
     }
     ds = jb.sweep(learners, {"mine": mdp}, num_episodes=50, num_seeds=2, progress=False)
     mine = jb.in_units(ds)
-    best = value_of(P, R, np.array([0.5, 0, 0, 0.5]), (2,))
-    fixed = value_of(P[:, 1:2], R[:, 1:2], np.array([0.5, 0, 0, 0.5]), (2,))
+    best = values_of(P, R, (2,)) @ start
+    fixed = values_of(P[:, 1:2], R[:, 1:2], (2,)) @ start
     np.testing.assert_allclose(float(mine["optimal_value"].item()), best, rtol=1e-6)
     lost = mine["regret"].sel(learner="fixed").isel(episode=-1).values
     np.testing.assert_allclose(lost, 50 * (best - fixed), rtol=1e-5)
@@ -119,16 +114,18 @@ def test_sweeps_are_in_the_users_units():
     assert "worth" in str(jb.trace(mdp, policy, jax.random.key(0)))
 
 
-def test_round_trip_keeps_the_optimal_value_of_every_registered_instance():
-    from jaxbandit.description import small_instance
+def value_of(mdp):
+    """The optimal value in the user's unit, by the engines' own backward induction."""
+    return jb.labels_of(mdp).total(optimal_value(mdp))
 
+
+def test_round_trip_keeps_the_optimal_value_of_every_registered_instance():
     for name in jb.INSTANCES.names():
         mdp = small_instance(name, {}, 0)[0]
         P, R, start = jb.to_arrays(mdp)
         form = jb.labels_of(mdp).arrays
-        again = jb.from_arrays(P, R, mdp.horizon - (form is not None and form.drawn), start)
-        value = float(jb.optimal(mdp)[0])
-        np.testing.assert_allclose(float(jb.optimal(again)[0]), value, rtol=2e-6, err_msg=name)
+        again = jb.from_arrays(P, R, mdp.horizon - (0 if form is None else form.drawn), start)
+        np.testing.assert_allclose(value_of(again), value_of(mdp), rtol=2e-6, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -139,15 +136,44 @@ def test_round_trip_keeps_the_optimal_value_of_every_registered_instance():
         ("FrozenLake-v1", {"is_slippery": False, "map_name": "8x8"}, 20, 1.0),
         ("CliffWalking-v1", {}, 20, -13.0),  # 13 steps of -1
         ("CliffWalking-v1", {}, 8, -8.0),  # too short for the goal
+        ("Taxi-v4", {}, 3, -3.0),  # 500 states, of which 300 are a start
     ],
 )
 def test_gymnasium(name, options, horizon, value):
-    mdp = jb.validate(jb.from_gymnasium(gymnasium.make(name, **options), horizon))
+    env = gymnasium.make(name, **options)
+    mdp = jb.validate(jb.from_gymnasium(env, horizon))
+    table, plain = env.unwrapped.P, np.zeros(mdp.num_states)
+    for _ in range(horizon):
+        plain = np.array(
+            [
+                max(
+                    sum(p * (r + (not end) * plain[t]) for p, t, r, end in row)
+                    for row in rows.values()
+                )
+                for rows in table.values()
+            ]
+        )
+    np.testing.assert_allclose(plain @ env.unwrapped.initial_state_distrib, value, atol=5e-7)
     assert f"{float(jb.optimal(mdp)[0]):.6f}" == f"{value:.6f}"
     P, R, start = jb.to_arrays(mdp)
-    assert P.shape[-1] == mdp.num_states
-    again = jb.from_arrays(P, R, horizon, start)
-    assert f"{float(jb.optimal(again)[0]):.6f}" == f"{value:.6f}"
+    if mdp.num_states < 100:  # dense arrays of Taxi are large
+        assert f"{value_of(jb.from_arrays(P, R, horizon, start)):.6f}" == f"{value:.6f}"
+
+
+def test_a_start_over_too_many_states_is_drawn_in_two_stages(monkeypatch):
+    monkeypatch.setattr("jaxbandit.mdp.arrays.MOST_ENTRIES", 300)  # 6 stages of 4 outcomes are 360
+    P, R = model(10, axes="SA")
+    P[..., 2:] = 0  # 7 stages of 2 outcomes are 210
+    P /= P.sum(-1, keepdims=True)
+    start = np.array([0.1, 0.2, 0.3, 0.4])
+    mdp = jb.validate(jb.from_arrays(P, R, H, start, actions=["a", "b", "c"]))
+    assert mdp.horizon == H + 2
+    np.testing.assert_allclose(float(jb.optimal(mdp)[0]), values_of(P, R) @ start, rtol=1e-12)
+    np.testing.assert_allclose(jb.visitation(mdp, np.zeros((H + 2, S + 1), int))[2, 1:], start, rtol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(jb.to_arrays(mdp)[2], start)
+    seen, _ = jax.vmap(jb.to_gymnax(mdp).reset)(jax.random.split(jax.random.key(0), 4000))
+    share = np.bincount(seen, minlength=S) / 4000  # false alarms: 4 x 2e-9, six standard errors
+    assert (abs(share - start) < 6 * np.sqrt(start * (1 - start) / 4000)).all()
 
 
 def test_gymnax_environments_have_the_law_of_the_mdp():
@@ -171,7 +197,7 @@ def test_gymnax_environments_have_the_law_of_the_mdp():
         return total, over
 
     totals, over = jax.vmap(episode)(jax.random.split(jax.random.key(9), 20_000))
-    wanted = value_of(P[:, 1:2], R[:, 1:2], np.array([0.5, 0, 0.5, 0]), (1,))
+    wanted = values_of(P[:, 1:2], R[:, 1:2], (1,)) @ [0.5, 0, 0.5, 0]
     error = float(totals.std()) / np.sqrt(len(totals))
     assert abs(float(totals.mean()) - wanted) < 6 * error
     assert over.all()
@@ -201,6 +227,12 @@ BAD = {
     "reward: 'normal'; accepted: 'mean', 'bernoulli'": {"reward": "normal"},
     "R: not the means of reward": {"reward": ([0, 1], np.full((4, 3, 2), 0.5))},
     "actions: 1 rows|actions: 5 rows": {"actions": ["left", "right"]},
+    r"R: 1.1e\+301 over 5 stages; accepted: totals of at most": {
+        "R": np.arange(12.0).reshape(4, 3) * 1e300
+    },
+    "horizon: 10000000 stages, 4 states, 3 actions and 4 outcomes make a table too large": {
+        "horizon": 10**7
+    },
 }
 
 

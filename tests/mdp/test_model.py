@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.mdp import largest_total
+from jaxbandit.mdp import checks, largest_total
 
 
 @pytest.fixture(scope="module")
@@ -22,16 +22,7 @@ def spoiled(mdp, field, index, value):
     return mdp._replace(**{field: array})
 
 
-def test_sizes(ordered):
-    assert (ordered.horizon, ordered.width, ordered.num_actions, ordered.num_outcomes) == (
-        3,
-        2,
-        2,
-        3,
-    )
-
-
-@pytest.mark.parametrize("name", sorted(families.PARAMETERS))
+@pytest.mark.parametrize("name", ["knapsack", "random-general"])
 def test_kernel_and_mean_rewards_are_sums_over_outcomes(name):
     mdp = families.tiny(name)
     prob, reward, next_level = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
@@ -60,90 +51,71 @@ def test_instances_of_one_shape_stack_and_vmap():
 def test_every_family_is_valid_and_returned_as_it_is(name):
     mdp = families.tiny(name)
     assert jb.validate(mdp) is mdp
-    assert (mdp.rank is None) == (name in ("hard-general", "random-general"))
+    general = ("bandit", "bandit-random", "hard-general", "random-general")
+    assert (mdp.rank is None) == (name in general)
 
 
-BAD_ENTRIES = {
-    "negative": (
-        "prob",
-        (1, 2, 1, 0),
-        -0.25,
-        r"MDP.prob: probability is negative at stage 2, level 2, action 1, outcome 0: -0.25",
-    ),
-    "nan": (
-        "prob",
-        (2, 1, 0, 2),
-        np.nan,
-        r"MDP.prob: probability is not finite at stage 3, level 1, action 0, outcome 2: nan",
-    ),
-    "sum": (
-        "prob",
-        (0, 2, 1),
-        [0.5, 0.25, 0.125],
-        r"MDP.prob: probabilities at stage 1, level 2, action 1 sum to 0.875; they",
-    ),
-    "reward above": (
-        "reward",
-        (0, 1, 1, 2),
-        1.5,
-        r"MDP.reward: reward is outside \[0, 1\] at stage 1, level 1, action 1, outcome 2: 1.5",
-    ),
-    "reward below": (
-        "reward",
-        (0, 1, 1, 2),
-        -0.5,
-        r"MDP.reward: reward is outside \[0, 1\] at stage 1, level 1, action 1, outcome 2: -0.5",
-    ),
-    "reward nan": (
-        "reward",
-        (0, 1, 1, 2),
-        np.nan,
-        r"MDP.reward: reward is not finite at stage 1, level 1, action 1, outcome 2",
-    ),
-    "level above": (
-        "next_level",
-        (1, 1, 0, 1),
-        3,
-        r"MDP.next_level: next level is outside 0..2 at stage 2, level 1, action 0, outcome 1: 3",
-    ),
-    "level below": (
-        "next_level",
-        (1, 1, 0, 1),
-        -1,
-        r"MDP.next_level: next level is outside 0..2 at stage 2, level 1, action 0, outcome 1: -1",
-    ),
-    "level 0 left": (
-        "next_level",
-        (1, 0, 1, 0),
-        1,
-        r"MDP.next_level: leaves level 0, which must be absorbing, at stage 2, level 0, action 1, outcome 0",
-    ),
-    "level 0 pays": (
-        "reward",
-        (2, 0, 1, 1),
-        0.1,
-        r"MDP.reward: pays at level 0, which must pay nothing, at stage 3, level 0, action 1, outcome 1",
-    ),
-    "upward": (
-        "next_level",
-        (0, 1, 0, 1),
-        2,
-        r"upward move in an ordered MDP .*Assumption 3.1\) at stage 1, level 1, action 0, outcome 1: 2",
-    ),
-    "tied rank": (
-        "rank",
-        (1, 2),
-        [1, 1],
-        r"MDP.rank: actions tie at stage 2, level 2: \[1, 1\]; accepted: a total order, all ranks different",
-    ),
-}
+# fmt: off
+BAD_ENTRIES = [  # field, index, value, message
+    ("prob", (1, 2, 1, 0), -0.25, "MDP.prob: probability is negative at stage 2, level 2, action 1, outcome 0: -0.25"),
+    ("prob", (2, 1, 0, 2), np.nan, "MDP.prob: probability is not finite at stage 3, level 1, action 0, outcome 2: nan"),
+    ("prob", (0, 2, 1), [0.5, 0.25, 0.125], "MDP.prob: probabilities at stage 1, level 2, action 1 sum to 0.875; they"),
+    ("reward", (0, 1, 1, 2), 1.5, r"MDP.reward: reward is outside \[0, 1\] at stage 1, level 1, action 1, outcome 2: 1.5"),
+    ("reward", (0, 1, 1, 2), -0.5, r"MDP.reward: reward is outside \[0, 1\] at stage 1, level 1, action 1, outcome 2: -0.5"),
+    ("reward", (0, 1, 1, 2), np.nan, "MDP.reward: reward is not finite at stage 1, level 1, action 1, outcome 2"),
+    ("next_level", (1, 1, 0, 1), 3, "MDP.next_level: next level is outside 0..2 at stage 2, level 1, action 0, outcome 1: 3"),
+    ("next_level", (1, 1, 0, 1), -1, "MDP.next_level: next level is outside 0..2 at stage 2, level 1, action 0, outcome 1: -1"),
+    ("next_level", (1, 0, 1, 0), 1, "MDP.next_level: leaves level 0, which must be absorbing, at stage 2, level 0, action 1, outcome 0"),
+    ("reward", (2, 0, 1, 1), 0.1, "MDP.reward: pays at level 0, which must pay nothing, at stage 3, level 0, action 1, outcome 1"),
+    ("next_level", (0, 1, 0, 1), 2, r"upward move in an ordered MDP .*Assumption 3.1\) at stage 1, level 1, action 0, outcome 1: 2"),
+    ("rank", (1, 2), [1, 1], r"MDP.rank: actions tie at stage 2, level 2: \[1, 1\]; accepted: a total order, all ranks different"),
+]
+BAD_SHAPES = [  # what is replaced, message
+    (lambda m: {"prob": m.prob[0]}, r"MDP.prob: shape \(3, 2, 3\); accepted: \[H, k\+1, A, M\]"),
+    (lambda m: {"prob": m.prob[:, :1]}, r"MDP.prob: shape \(3, 1, 2, 3\); accepted: \[H, k\+1, A, M\] with"),
+    (lambda m: {"reward": m.reward[1:]}, r"MDP.reward: shape \(2, .*; accepted: that of prob, \(3, 3, 2, 3\)"),
+    (lambda m: {"next_level": m.next_level[..., :1]}, "MDP.next_level: shape .*; accepted: that of prob"),
+    (lambda m: {"next_level": m.next_level * 1.0}, "MDP.next_level: dtype float64; accepted: integers"),
+    (lambda m: {"rank": m.rank[0]}, r"MDP.rank: shape \(3, 2\); accepted: \[H, k\+1, A\] = \(3, 3, 2\) or None"),
+    (lambda m: {"start": np.array([1, 2])}, r"MDP.start: array\(\[1, 2\]\); accepted: a single level"),
+    (lambda m: {"start": 1.5}, "MDP.start: 1.5; accepted: a single level, an integer"),
+    (lambda m: {"start": np.int32(0)}, "MDP.start: level 0; accepted: 1..2"),
+    (lambda m: {"start": np.int32(3)}, "MDP.start: level 3; accepted: 1..2"),
+    (lambda m: {"prob": m.prob.astype(np.float16)}, "MDP.prob: probabilities .* they must sum to 1"),
+    (lambda m: {"next_level": m.next_level.astype(np.int64) + 2**32}, r"MDP.next_level: 429496729\d; accepted: integers of 32"),
+    (lambda m: {"rank": m.rank * np.nan}, "MDP.rank: not finite"),
+    (lambda m: {"rank": m.rank * 0.0}, "MDP.rank: actions tie at stage 1, level 1"),
+    (lambda m: {"reward": m.reward.astype(np.float64) * 1e45}, "MDP.reward: reward is not finite at stage 1"),
+]
+# fmt: on
 
 
-@pytest.mark.parametrize("case", BAD_ENTRIES)
-def test_a_bad_entry_is_named_and_located(ordered, case):
-    field, index, value, message = BAD_ENTRIES[case]
+@pytest.mark.parametrize(("field", "index", "value", "message"), BAD_ENTRIES)
+def test_a_bad_entry_is_named_and_located(ordered, field, index, value, message):
     with pytest.raises(ValueError, match=message):
         jb.validate(spoiled(ordered, field, index, value))
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_SHAPES)
+def test_a_bad_table_is_named(ordered, change, message):
+    with pytest.raises(ValueError, match=message):
+        jb.validate(ordered._replace(**change(ordered)))
+
+
+@pytest.mark.parametrize("field", ["prob", "reward", "next_level", "rank", "start"])
+def test_arrays_of_something_else_are_refused(ordered, field):
+    for dtype in (bool, complex, object, str):
+        with pytest.raises(ValueError, match=rf"MDP.{field}: .*; accepted: "):
+            jb.validate(ordered._replace(**{field: getattr(ordered, field).astype(dtype)}))
+    with pytest.raises(ValueError, match=rf"MDP\.{field}: cannot be made an array .*; accepted: "):
+        jb.validate(ordered._replace(**{field: [[1], [1, 2]]}))
+
+
+@pytest.mark.parametrize("wrong", [None, 3, (1, 2, 3, 4, 5)])
+def test_what_is_no_mdp(wrong):
+    for function in (jb.validate, jb.optimal, jb.gaps, jb.mean_reward, jb.transition_kernel):
+        with pytest.raises(TypeError, match=r"mdp: \w+; accepted: an MDP"):
+            function(wrong)
 
 
 def test_a_rank_that_contradicts_the_staying_probabilities(ordered):
@@ -206,46 +178,45 @@ def test_largest_total_is_the_best_of_all_runs(name):
     assert expected <= 1 + 1e-6
 
 
-BAD_SHAPES = {
-    "not four axes": (
-        lambda m: m._replace(prob=m.prob[0]),
-        r"MDP.prob: shape \(3, 2, 3\); accepted: \[H, k\+1, A, M\]",
-    ),
-    "only level 0": (
-        lambda m: m._replace(prob=m.prob[:, :1]),
-        r"MDP.prob: shape \(3, 1, 2, 3\); accepted: \[H, k\+1, A, M\] with",
-    ),
-    "reward": (
-        lambda m: m._replace(reward=m.reward[1:]),
-        r"MDP.reward: shape \(2, .*; accepted: that of prob, \(3, 3, 2, 3\)",
-    ),
-    "next level": (
-        lambda m: m._replace(next_level=m.next_level[..., :1]),
-        r"MDP.next_level: shape .*; accepted: that of prob",
-    ),
-    "float levels": (
-        lambda m: m._replace(next_level=m.next_level * 1.0),
-        r"MDP.next_level: dtype float64; accepted: integers",
-    ),
-    "rank": (
-        lambda m: m._replace(rank=m.rank[0]),
-        r"MDP.rank: shape \(3, 2\); accepted: \[H, k\+1, A\] = \(3, 3, 2\) or None",
-    ),
-    "start axis": (
-        lambda m: m._replace(start=np.array([1, 2])),
-        r"MDP.start: array\(\[1, 2\]\); accepted: a single level",
-    ),
-    "start float": (
-        lambda m: m._replace(start=1.5),
-        r"MDP.start: 1.5; accepted: a single level, an integer",
-    ),
-    "start 0": (lambda m: m._replace(start=np.int32(0)), r"MDP.start: level 0; accepted: 1..2"),
-    "start above": (lambda m: m._replace(start=np.int32(3)), r"MDP.start: level 3; accepted: 1..2"),
-}
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16, np.uint64])
+def test_other_integers_are_the_same_levels(ordered, dtype):
+    mdp = ordered
+    other = jb.validate(
+        mdp._replace(next_level=mdp.next_level.astype(dtype), start=dtype(mdp.start))
+    )
+    assert other.next_level.dtype == other.start.dtype == np.int32
+    np.testing.assert_array_equal(other.next_level, mdp.next_level)
 
 
-@pytest.mark.parametrize("case", BAD_SHAPES)
-def test_a_bad_shape_is_named(ordered, case):
-    spoil, message = BAD_SHAPES[case]
-    with pytest.raises(ValueError, match=message):
-        jb.validate(spoil(ordered))
+@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16, np.int32, np.float64])
+def test_tables_that_fit_are_converted_exactly(dtype):
+    mdp = families.tiny("hard-general")._replace(rank=None)
+    halves = np.round(np.asarray(mdp.prob) * 2) / 2
+    halves[..., 0] = 1 - halves[..., 1]
+    whole = np.stack([np.ones(halves.shape[:-1]), np.zeros(halves.shape[:-1])], -1)
+    prob = (whole if dtype == np.int32 else halves).astype(dtype)
+    other = jb.validate(mdp._replace(prob=prob))
+    assert other.prob.dtype in (np.float32, np.float64)
+    np.testing.assert_array_equal(other.prob, prob.astype(np.float64))
+    plain = jb.optimal(mdp._replace(prob=jnp.asarray(np.float32(prob))))[0]
+    assert jb.optimal(mdp._replace(prob=prob))[0] == plain
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r / 7 - 3.5,
+        lambda r: r - 10**9,
+        lambda r: np.int64(r) << 40,
+        lambda r: np.exp(50.0 * r),
+    ],
+)
+def test_ranks_mean_their_order(ordered, change):
+    mdp = ordered._replace(rank=change(ordered.rank))
+    np.testing.assert_array_equal(jb.validate(mdp).rank, ordered.rank)
+
+
+def test_ranks_beyond_float64_keep_their_order(ordered):
+    """2^53 and 2^53 + 1 are one float: the order must be read from the integers."""
+    rank = np.int64(2**53) + ordered.rank.astype(np.int64)
+    np.testing.assert_array_equal(checks.ranks(rank), ordered.rank)

@@ -42,7 +42,7 @@ MUTATIONS = [
     Mutation("optimal", "the optimal value is the best of all policies", "jaxbandit/planning.py",
              "return jnp.max(q, axis=-1), q", "return jnp.mean(q, axis=-1), q", "tests/test_planning.py"),
     Mutation("invalid policy", "an invalid policy is refused", "jaxbandit/planning.py",
-             "np.abs(sums - 1) > 1e-5", "np.abs(sums - 1) > 1e-1", "tests/test_planning.py"),
+             "np.abs(sums - 1) > 1e-5", "np.abs(sums - 1) > 1e-1", "tests/test_planning.py -k refused"),
     Mutation("points", "points of a recording are ceil(j T / count)", "jaxbandit/record.py",
              "-(-total * j // self.count)", "total * j // self.count", "tests/test_record.py"),
     Mutation("open end", "an excluded end of a range is refused", "jaxbandit/specs.py",

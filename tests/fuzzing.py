@@ -82,10 +82,10 @@ def of_specs(constructor, known=None, default=None):
 
 
 def of_an_instance(name, chance):
-    """Every second one of the parameters that have a default is left out."""
+    """Every second one of the parameters that may be None is left out; sizes are given, and small."""
     constructor = jb.INSTANCES.constructors[name]
     parameters = inspect.signature(constructor).parameters.values()
-    given = {p.name for p in parameters if p.default is p.empty or chance.random() < 0.5}
+    given = {p.name for p in parameters if p.default is not None or chance.random() < 0.5}
     return {p: s for p, s in of_specs(constructor, BY_HAND, sizes()).items() if p in given}
 
 

@@ -52,7 +52,7 @@ MUTATIONS = [
     Mutation("seal", "a file with changed bytes is not read", "jaxbandit/results/io.py",
              "    if _seal_broken(content):", "    if False:", "tests/results/test_io.py"),
     Mutation("overwrite", "results are never overwritten in silence", "jaxbandit/results/io.py",
-             "    if path.exists() and not overwrite:", "    if False:", "tests/results/test_io.py"),
+             "checks.choice(\"overwrite\", overwrite, (False, True))", "True", "tests/results/test_io.py"),
     Mutation("twins", "a shard cannot be merged twice", "jaxbandit/sweeps/shards.py",
              "if index in placed:", "if False:", "tests/sweeps/test_shards.py"),
     Mutation("checkpoint", "a damaged checkpoint is not used", "jaxbandit/sweeps/checkpoint.py",

@@ -12,15 +12,20 @@ import pytest
 
 TESTS = pathlib.Path(__file__).parent
 CACHE = TESTS.parent / ".jax_cache"
-QUICK_TO_COMPILE = (
-    "cli", "experiments/test_", "inspect", "instances", "learner/", "mdp", "plotting", "results", "stats", "studies", "test_",
-    "learners/test_aggregate", "learners/test_bandits", "learners/test_expref", "learners/test_model", "learners/test_one_bit",
-    "learners/test_orthogonal", "learners/test_p", "learners/test_q", "learners/test_s", "learners/test_t", "learners/test_ucb",
-    "sweeps/test_dataset", "sweeps/test_fa", "sweeps/test_forecast", "sweeps/test_groups", "sweeps/test_identity", "sweeps/test_memory",
-    "sweeps/test_progress", "sweeps/test_reached", "sweeps/test_shards", "sweeps/test_sweeping", "sweeps/test_wrong_learners",
-)  # fmt: skip
-"""Where no test compares bits that an optimisation could change: what two programs give for one lane. All others compile
-as users do."""
+AS_USERS = ("engines", "experiments/bench", "kernels", "learners/test_from_blocks", "learners/test_renumbering", "sweeps",
+            "test_distributed", "test_testing", "testing", "xla")  # fmt: skip
+"""Tests that compare bits which an optimisation could change, as of two programs for one lane, compile as users do."""
+OF_LOGIC = (
+    "arguments",
+    "faults",
+    "identity",
+    "memory",
+    "progress",
+    "reached",
+    "shards",
+    "wrong_learners",
+)
+"""In ``sweeps``, those that do not."""
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -30,7 +35,10 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def _is_quick(item):
-    return str(item.path.relative_to(TESTS)).startswith(QUICK_TO_COMPILE)
+    place = item.path.relative_to(TESTS).as_posix()
+    return not place.startswith(AS_USERS) or place.startswith(
+        tuple(f"sweeps/test_{name}" for name in OF_LOGIC)
+    )
 
 
 def pytest_collection_modifyitems(items):

@@ -215,9 +215,10 @@ def outcome(case):
         assert case.check(answer) is not False, f"{case.name}{case.arguments}"
         return "right"
     words = {*case.arguments, "MDP", "mdp", "instance", "learner", "name", "values", "record"}
-    public = getattr(jb, case.name, None) if case.name in jb.__all__ else None
-    if inspect.isfunction(public):  # an argument that was not given may be the one that is needed
-        words |= {*inspect.signature(public).parameters}
+    constructors = {**jb.INSTANCES.constructors, **jb.LEARNERS.constructors}
+    called = constructors.get(case.name) or (case.name in jb.__all__ and getattr(jb, case.name))
+    if inspect.isfunction(called):  # an argument that was not given may be the one that is needed
+        words |= {*inspect.signature(called).parameters}
     named = set(re.findall(r"\w+", str(error))) & words
     assert named, f"{case.name}{case.arguments}: {error!r} names no argument"
     told = any(word in str(error) for word in ("accepted", "must", "needs", "give another"))

@@ -8,7 +8,6 @@ suites; `run_lanes` runs a few lanes on an engine.
 
 from __future__ import annotations
 
-import html
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +37,7 @@ from jaxbandit.learner.fitting import check_policy
 from jaxbandit.mdp import MDP
 from jaxbandit.planning import optimal, sample_episode
 from jaxbandit.status import spinner
-from jaxbandit.tabular import write_table
+from jaxbandit.tabular import Table
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.lowering import Lowered
@@ -87,21 +86,16 @@ class Summary:
 
     def __repr__(self) -> str:
         """The table as text."""
+        return str(self.table)
+
+    @property
+    def table(self) -> Table:
+        """A row per property."""
         title = f"learner {self.learner!r} keeps the contract"
-        return f"{title}\n{write_table(HEAD, self.properties, rule=True)}"
+        return Table(HEAD, self.properties, rule=True, title=title)
 
     def _repr_html_(self) -> str:
-        """The table in notebooks."""
-        left = "style='text-align:left'"
-
-        def row(cells: Any, tag: str) -> str:
-            inside = "".join(f"<{tag} {left}>{html.escape(cell)}</{tag}>" for cell in cells)
-            return f"<tr>{inside}</tr>"
-
-        title = html.escape(f"learner {self.learner!r} keeps the contract")
-        body = "".join(row(one, "td") for one in self.properties)
-        head = row(HEAD, "th")
-        return f"<table><caption {left}>{title}</caption>{head}{body}</table>"
+        return self.table.to("html")
 
 
 class Notes:

@@ -6,7 +6,6 @@ changes. They see one lane (seed) at a time; engines vmap them.
 
 from __future__ import annotations
 
-import html
 import inspect
 import warnings
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ import jax
 import numpy as np
 
 from jaxbandit.errors import LearnerError
+from jaxbandit.tabular import Table
 from jaxbandit.types import Array, State
 
 Params = Mapping[str, Array]
@@ -332,13 +332,8 @@ class Learner(NamedTuple):
         rows = {"feedback": self.feedback, "requires": ", ".join(self.requires)}
         rows["engines"] = "episodes" if self.blocks is None else "blocks, episodes"
         rows["parameters"] = self._words()
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(str(value)) or '&ndash;'}</td></tr>"
-            for name, value in rows.items()
-        )
-        title = f"Learner {html.escape(repr(self.name))}"
-        return f"<table><caption style='text-align:left'>{title}</caption>{cells}</table>"
+        cells = [(name, str(value) or "\N{EN DASH}") for name, value in rows.items()]
+        return Table(("property", "value"), cells, title=f"Learner {self.name!r}").to("html")
 
 
 class Presets(NamedTuple):

@@ -1,63 +1,39 @@
 """Instances by name: prophet, pricing, knapsack, lower bounds, bandits, random MDPs, standard problems; one file a family.
 
-A new one is a file like `prophet`, or a constructor of your own for `register_instance`.
+A new one is a public function of a file here that returns an MDP, or a constructor of your own for `register_instance`.
 From outside: the names below. May import: the model (`jaxbandit.mdp`) and theory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from jaxbandit.instances.bandit import bandit, bandit_random
-from jaxbandit.instances.knapsack import knapsack, knapsack_random
-from jaxbandit.instances.lower_bounds import hard_general, hard_ordered
-from jaxbandit.instances.operations import base_stock, revenue_management, secretary
-from jaxbandit.instances.posted_pricing import posted_pricing, posted_pricing_random
-from jaxbandit.instances.prophet import prophet, prophet_random, prophet_uniform
-from jaxbandit.instances.random import random_general, random_ordered
-from jaxbandit.instances.standard import (
-    chain,
-    combination_lock,
-    deep_sea,
-    frozen_lake,
-    grid_world,
-    riverswim,
-    six_arms,
-)
 from jaxbandit.mdp import MDP
 from jaxbandit.registry import Registry
 
 __all__ = ["INSTANCES", "make_instance", "register_instance"]
 
 INSTANCES = Registry("instance")
+SHARED = ("checks", "selection")
+"""Modules of this package that are no families."""
 
-_FAMILIES: dict[str, Callable[..., MDP]] = {
-    "prophet-uniform": prophet_uniform,
-    "prophet-random": prophet_random,
-    "prophet": prophet,
-    "posted-pricing": posted_pricing,
-    "posted-pricing-random": posted_pricing_random,
-    "knapsack": knapsack,
-    "knapsack-random": knapsack_random,
-    "hard-general": hard_general,
-    "hard-ordered": hard_ordered,
-    "bandit": bandit,
-    "bandit-random": bandit_random,
-    "random-general": random_general,
-    "random-ordered": random_ordered,
-    "riverswim": riverswim,
-    "deep-sea": deep_sea,
-    "chain": chain,
-    "combination-lock": combination_lock,
-    "six-arms": six_arms,
-    "frozen-lake": frozen_lake,
-    "grid-world": grid_world,
-    "secretary": secretary,
-    "revenue-management": revenue_management,
-    "base-stock": base_stock,
-}
-for _name, _constructor in _FAMILIES.items():
+
+def _families() -> Iterator[tuple[str, Callable[..., MDP]]]:
+    """Every public function of a family's module that returns an MDP, by its name."""
+    for each in pkgutil.iter_modules(__path__):
+        if each.name not in SHARED:
+            module = importlib.import_module(f"{__name__}.{each.name}")
+            for name, function in vars(module).items():
+                own = inspect.isfunction(function) and function.__module__ == module.__name__
+                if own and name[0] != "_" and function.__annotations__.get("return") == "MDP":
+                    yield name.replace("_", "-"), function
+
+
+for _name, _constructor in _families():
     INSTANCES.register(_name, _constructor)
 
 

@@ -26,7 +26,7 @@ def write(results: Path, out: Path) -> Path:
     """The reference of the `prophet` experiment from the folder that ``jaxbandit run prophet`` left."""
     from jaxbandit.results import save
     from jaxbandit.results.references import make_reference
-    from jaxbandit.sweeps.families import expand_instances
+    from jaxbandit.sweeps.arguments import expand_instances
 
     datasets = read_folder(results)
     if not datasets:

@@ -282,7 +282,7 @@ def with_horizons(learner: Any, shape: Shape, horizons: np.ndarray, longest: int
     T / T). With both set as parameters, the first T episodes of a longer run are those of a run of
     T episodes.
     """
-    from jaxbandit.sweeps.parameters import LearnerGrid
+    from jaxbandit.sweeps.arguments import LearnerGrid
 
     T = np.asarray(horizons, np.float64)
     params = {

@@ -6,8 +6,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.experiment import Options, load_experiment
-from jaxbandit.sweeps.families import expand_instances
-from jaxbandit.sweeps.parameters import expand_learners
+from jaxbandit.sweeps.arguments import expand_instances, expand_learners
 
 POINTS = 12
 LEVELS = {"ExpRef": 3.0, "OrderedExpRef": 2.0, "UCB-VI": 1.0, "prophet bandit": 2.0}

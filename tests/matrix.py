@@ -25,7 +25,7 @@ ROWS = [f"{python}/{jax}" for python in PYTHONS for jax in JAXES]
 QUICK = [
     "tests/test_checks.py", "tests/mdp", "tests/test_planning.py", "tests/test_record.py", "tests/test_registry.py",
     "tests/results/test_io.py", "tests/test_theory.py", "tests/sweeps/test_checkpoint.py",
-    "tests/sweeps/test_faults.py", "tests/sweeps/test_parameters.py", "tests/sweeps/test_identity.py",
+    "tests/sweeps/test_faults.py", "tests/sweeps/test_arguments.py", "tests/sweeps/test_identity.py",
     "tests/sweeps/test_surroundings.py", "tests/sweeps/test_wrong_learners.py", "tests/test_distributed.py",
     "tests/test_fuzz.py",
 ]  # fmt: skip

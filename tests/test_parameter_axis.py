@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit.parameter_axis import parameter_coordinates, parameter_table, readable
+from jaxbandit.results.axes import parameter_coordinates, parameter_table, readable
 
 SCALES = [0.1, 0.3, 1.0]
 

@@ -5,7 +5,7 @@ import pytest
 from synthetic_sweep import synthetic_sweep
 
 import jaxbandit as jb
-from jaxbandit.result_axes import check_axes, whole
+from jaxbandit.results.axes import check_axes, whole
 
 DS = synthetic_sweep(instances=("I1", "I2/0"), num_seeds=4, num_points=4)
 FIRST = str(DS["learner"].values[0])

@@ -140,7 +140,7 @@ class Run(Options):
         with spinner(f"starting jax for {self.experiment}", elsewhere=False):
             start_jax(self.compilation_cache)
             from jaxbandit.cli.driver import run
-            from jaxbandit.sweeps.groups import choose_devices
+            from jaxbandit.sweeps.lanes import choose_devices
 
             choose_devices(self.devices)  # too many are refused before anything is said
             experiment = load_experiment(self.experiment)

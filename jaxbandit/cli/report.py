@@ -22,8 +22,7 @@ from jaxbandit.description import as_html, describe, entries, names, paragraphs,
 from jaxbandit.experiment import experiments_folder, final_table, load_experiment
 from jaxbandit.files import read_file, regular_files, write_atomically
 from jaxbandit.plotting.files import read_about
-from jaxbandit.result_axes import RUNS, check_axes
-from jaxbandit.sweeps.shards import described
+from jaxbandit.results.axes import RUNS, check_axes, described
 
 if TYPE_CHECKING:
     from xarray import Dataset

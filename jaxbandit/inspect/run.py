@@ -16,9 +16,8 @@ from jaxbandit.mdp import MDP, single, validate
 from jaxbandit.metrics import World, policy_gap
 from jaxbandit.record import Recording, linear
 from jaxbandit.status import spinner
-from jaxbandit.sweeps.families import stack
-from jaxbandit.sweeps.loop import lane_keys
-from jaxbandit.sweeps.parameters import expand_learners
+from jaxbandit.sweeps.arguments import expand_learners, stack
+from jaxbandit.sweeps.lanes import lane_keys
 from jaxbandit.types import Array
 from jaxbandit.xla.compilations import persistent_cache
 from jaxbandit.xla.threefry import single_key

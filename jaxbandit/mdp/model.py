@@ -13,6 +13,7 @@ a, m]`` of stage i + 1. All arrays are leaves, so instances of one shape stack
 from __future__ import annotations
 
 import functools
+import hashlib
 from typing import Any, NamedTuple
 
 import jax
@@ -295,3 +296,18 @@ def validate(mdp: MDP) -> MDP:
     if mdp.rank is not None:
         checks.check_order(prob.astype(np.float64), nxt, np.asarray(mdp.rank))
     return mdp
+
+
+def digest(mdp: MDP) -> str:
+    """SHA-256 of an instance's arrays, types and shapes; float64 arrays of float32 numbers (as under x64) count as float32."""
+    total = hashlib.sha256()
+    for name, leaf in mdp._asdict().items():
+        array = None if leaf is None else np.ascontiguousarray(leaf)
+        if array is not None and array.dtype == np.float64 and (array == array.astype("f4")).all():
+            array = array.astype("f4")
+        total.update(
+            f"{name} {None if array is None else (array.dtype.str, array.shape)};".encode()
+        )
+        if array is not None:
+            total.update(array.tobytes())
+    return total.hexdigest()

@@ -36,7 +36,7 @@ from jaxbandit.plotting.figures import (
     readable,
     styles,
 )
-from jaxbandit.result_axes import whole
+from jaxbandit.results.axes import whole
 from jaxbandit.results.selection import instance_of
 from jaxbandit.stats.intervals import Band, band, method_of_all
 from jaxbandit.stats.replication import (

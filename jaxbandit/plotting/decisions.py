@@ -28,7 +28,7 @@ from jaxbandit.plotting.figures import (
     plain_axes,
     styles,
 )
-from jaxbandit.result_axes import whole
+from jaxbandit.results.axes import whole
 from jaxbandit.stats.decisions import Comparison, final_values
 from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.profiles import Profiles

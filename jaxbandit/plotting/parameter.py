@@ -22,7 +22,7 @@ from jaxbandit.plotting.figures import (
     plain_axes,
     styles,
 )
-from jaxbandit.result_axes import whole
+from jaxbandit.results.axes import whole
 from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.replication import (
     band_of_regrets,

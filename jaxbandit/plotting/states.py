@@ -29,7 +29,7 @@ from jaxbandit.plotting.figures import (
     new_figure,
     readable,
 )
-from jaxbandit.result_axes import whole
+from jaxbandit.results.axes import whole
 from jaxbandit.results.selection import instance_of
 from jaxbandit.types import Array
 

@@ -1,9 +1,10 @@
-"""Results of sweeps after they have run: on disk, in parts, and beside committed ones.
+"""Results of sweeps: labelled arrays, on disk, in parts, and beside committed ones.
 
-`io` writes and reads them (`jb.save`, `jb.load`), `selection` takes parts out (`jb.select`,
-`jb.final_policy`), `references` are results that come with the package (`jb.reference`, in `data`).
-From outside: the names below, which start no jax, and the public ones of the other two modules.
-May import: the model, `record`, `sweeps.identity`, `files` and `checks`.
+`dataset` makes the Dataset of a sweep, `axes` says what its axes are, `io` writes and reads it (`jb.save`, `jb.load`),
+`selection` takes parts out (`jb.select`, `jb.final_policy`), `references` are results that come with the package
+(`jb.reference`, in `data`).
+From outside: the names below, which start no jax, and the public ones of the other modules.
+May import: the model, `record`, `engines`, `files` and `checks`.
 """
 
 from jaxbandit.results.io import checksum, load, save

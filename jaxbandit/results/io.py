@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxbandit import checks
 from jaxbandit.files import read_file, write_atomically
-from jaxbandit.parameter_axis import index_parameters
+from jaxbandit.results.axes import index_parameters
 
 if TYPE_CHECKING:
     import h5py

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.checks import accept, dataset
-from jaxbandit.mdp import MDP
+from jaxbandit.mdp import MDP, digest
 from jaxbandit.record import explicit
+from jaxbandit.results.axes import described
+from jaxbandit.results.dataset import stack_padded
 from jaxbandit.results.io import load
-from jaxbandit.sweeps.dataset import stack_padded
-from jaxbandit.sweeps.identity import digest
-from jaxbandit.sweeps.shards import described
 
 if TYPE_CHECKING:
     import xarray

@@ -9,8 +9,7 @@ import numpy as np
 from jaxbandit import checks
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, remember
-from jaxbandit.parameter_axis import parameter_names, parameter_table
-from jaxbandit.result_axes import check_axes, whole
+from jaxbandit.results.axes import check_axes, parameter_names, parameter_table, whole
 
 if TYPE_CHECKING:
     import xarray

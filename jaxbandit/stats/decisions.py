@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxbandit import checks
 from jaxbandit.checks import accept, real_array, share
-from jaxbandit.result_axes import whole
+from jaxbandit.results.axes import whole
 from jaxbandit.stats.intervals import (
     MOST_RESAMPLES,
     WARNINGS,

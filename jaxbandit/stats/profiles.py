@@ -19,7 +19,7 @@ import numpy as np
 
 from jaxbandit import checks
 from jaxbandit.checks import accept, real_array, share
-from jaxbandit.result_axes import whole
+from jaxbandit.results.axes import whole
 from jaxbandit.stats.decisions import final_values
 from jaxbandit.stats.intervals import (
     FEW_TO_JUDGE,

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import accept, some
-from jaxbandit.parameter_axis import parameter_names, parameter_table
-from jaxbandit.result_axes import whole
+from jaxbandit.results.axes import parameter_names, parameter_table, whole
 from jaxbandit.stats.intervals import OF_DIFFERENCES, Band, as_curves, band
 
 if TYPE_CHECKING:

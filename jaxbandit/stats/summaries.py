@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import accept, number, real_array, share, some
-from jaxbandit.result_axes import whole
+from jaxbandit.results.axes import whole
 from jaxbandit.stats.intervals import (
     MAY_COVER_LESS,
     Estimate,

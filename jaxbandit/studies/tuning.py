@@ -22,14 +22,13 @@ import numpy as np
 from jaxbandit import checks
 from jaxbandit.checks import accept
 from jaxbandit.learner import Learner
-from jaxbandit.mdp import MDP
+from jaxbandit.mdp import MDP, digest
 from jaxbandit.record import explicit
 from jaxbandit.stats.decisions import Comparison, compare
 from jaxbandit.stats.intervals import generator
 from jaxbandit.studies.race import MEAN, STRIDE, Candidate, Tuner
 from jaxbandit.sweeps import points, sweep
-from jaxbandit.sweeps.families import expand_instances
-from jaxbandit.sweeps.identity import digest
+from jaxbandit.sweeps.arguments import expand_instances
 from jaxbandit.tabular import write_table
 
 METHODS = ("grid", "random")

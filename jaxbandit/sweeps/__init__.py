@@ -1,30 +1,29 @@
 """Sweeps: learners x instances x parameters x seeds, dealt into tiles, run by the host loop, kept
 in checkpoints.
 
-`parameters`, `families` and `identity` say what is run, `groups` and `tiles` what runs together,
-`processes` where, `loop` runs it, `dataset` labels it, `shards` joins the parts of several machines.
+`options` are what a user may choose, `arguments` and `identity` say what is run, `lanes` what runs together, `loop`
+runs it, `checkpoint` keeps it, `shards` divides it between machines, `job` is `jb.sweep`.
 From outside: the names below. May import: everything above it in the README's picture, up to the
-engines. `options` starts no jax, so names are loaded when they are first used.
+results. `options` starts no jax, so names are loaded when they are first used.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxbandit.sweeps.families import family as family
-    from jaxbandit.sweeps.parameters import LearnerGrid as LearnerGrid
-    from jaxbandit.sweeps.parameters import grid as grid
-    from jaxbandit.sweeps.parameters import points as points
+    from jaxbandit.sweeps.arguments import LearnerGrid as LearnerGrid
+    from jaxbandit.sweeps.arguments import family as family
+    from jaxbandit.sweeps.arguments import grid as grid
+    from jaxbandit.sweeps.arguments import points as points
+    from jaxbandit.sweeps.forecast import Plan as Plan
+    from jaxbandit.sweeps.job import plan as plan
+    from jaxbandit.sweeps.job import sweep as sweep
     from jaxbandit.sweeps.shards import merge as merge
-    from jaxbandit.sweeps.sweeping import plan as plan
-    from jaxbandit.sweeps.sweeping import sweep as sweep
-    from jaxbandit.sweeps.tiles import Plan as Plan
 
 _HOME = {
-    "family": "families",
-    **dict.fromkeys(("LearnerGrid", "grid", "points"), "parameters"),
+    **dict.fromkeys(("LearnerGrid", "family", "grid", "points"), "arguments"),
+    "Plan": "forecast",
+    **dict.fromkeys(("plan", "sweep"), "job"),
     "merge": "shards",
-    **dict.fromkeys(("plan", "sweep"), "sweeping"),
-    "Plan": "tiles",
 }
 __all__ = sorted(_HOME)  # noqa: PLE0605
 

@@ -38,7 +38,7 @@ import numpy as np
 
 from jaxbandit.errors import CheckpointError
 from jaxbandit.files import FolderLock, lock_folder, read_file, write_atomically
-from jaxbandit.sweeps.tiles import Lane, lanes_of
+from jaxbandit.sweeps.lanes import Lane, lanes_of
 
 if TYPE_CHECKING:
     from jaxbandit.sweeps.identity import Identity
@@ -204,10 +204,10 @@ class Store:
         self,
         directory: str | os.PathLike[str],
         config: Mapping[str, Any],
-        bits: Mapping[str, str] | None = None,
+        backend: Mapping[str, str] | None = None,
         identity: Identity | None = None,
         resume: bool = True,
-        allow_other_bits: bool = False,
+        allow_backend_change: bool = False,
         alone: bool = True,
     ):
         """Opens or makes the directory; ``resume=False`` throws away what it holds.
@@ -217,9 +217,9 @@ class Store:
         """
         self.directory = Path(directory)
         self.fingerprint = fingerprint(config)
-        self.bits = dict(bits or {})
+        self.backend = dict(backend or {})
         self.identity = identity
-        self.other_bits: list[dict[str, str]] = []
+        self.other_backends: list[dict[str, str]] = []
         """What else the bits of lanes in the directory depend on."""
         self._generation: dict[str, int] = {}
         self._lock: FolderLock | None = None
@@ -230,12 +230,12 @@ class Store:
                 for kind in ("*.jbk", "text-*.gz", CONFIG):
                     for old in self.directory.glob(kind):
                         old.unlink(missing_ok=True)
-            self._check(config, allow_other_bits)
-            self.set_aside(allow_other_bits)
+            self._check(config, allow_backend_change)
+            self.set_aside(allow_backend_change)
             known: dict[str, Any] = {
                 "config": config,
-                "bits": self.bits,
-                "other_bits": self.other_bits,
+                "bits": self.backend,
+                "other_bits": self.other_backends,
             }
             known["checksum"] = fingerprint(known)
             write_atomically(self.directory / CONFIG, json.dumps(known, indent=1).encode())
@@ -256,7 +256,7 @@ class Store:
         if self._lock is not None:
             self._lock.close()
 
-    def _check(self, config: Mapping[str, Any], allow_other_bits: bool) -> None:
+    def _check(self, config: Mapping[str, Any], allow_backend_change: bool) -> None:
         path = self.directory / CONFIG
         try:
             content = read_file(path, limit=LARGEST_CONFIG)
@@ -281,24 +281,24 @@ class Store:
                 "give another directory, the same configuration, or resume=False to throw its content away"
             )
         # those that are ours now were another's when they were noted
-        self.other_bits = [each for each in others if each != self.bits]
-        self._meet(bits, allow_other_bits)
+        self.other_backends = [each for each in others if each != self.backend]
+        self._meet(bits, allow_backend_change)
 
-    def _meet(self, bits: dict[str, str], allow_other_bits: bool) -> None:
+    def _meet(self, bits: dict[str, str], allow_backend_change: bool) -> None:
         """Notes bits that something in the directory depends on; an error if they are neither ours, nor known, nor
         allowed."""
-        if bits == self.bits or bits in self.other_bits:
+        if bits == self.backend or bits in self.other_backends:
             return
-        if not allow_other_bits:
-            shown = _listed(differences(self.bits, bits))
+        if not allow_backend_change:
+            shown = _listed(differences(self.backend, bits))
             raise CheckpointError(
                 f"checkpoint: the last digits of what {self.directory} holds depend on something else ({shown}); "
-                "give another directory, resume=False to throw its content away, or allow_other_bits=True to go "
+                "give another directory, resume=False to throw its content away, or allow_backend_change=True to go "
                 "on all the same (the result will say so)"
             )
-        self.other_bits.append(bits)
+        self.other_backends.append(bits)
 
-    def set_aside(self, allow_other_bits: bool = True) -> None:
+    def set_aside(self, allow_backend_change: bool = True) -> None:
         """Renames files of learners that are other programs now, and says once a learner what has changed.
 
         Files of another jax or device, where they are allowed, are taken on trust: their texts cannot be compared.
@@ -310,10 +310,10 @@ class Store:
             if saved is None:
                 continue
             for bits in saved.header["bits"]:
-                self._meet(bits, allow_other_bits)
+                self._meet(bits, allow_backend_change)
             before, lanes = saved.header["program"], lanes_of(saved.header)
             said = {}
-            if self.identity is not None and saved.header["bits"][:1] == [self.bits]:
+            if self.identity is not None and saved.header["bits"][:1] == [self.backend]:
                 said = self.identity.changes(lanes, before, self._read_text)
             if not said:
                 texts |= {self._text_path(digest).name for digest in before.values()}
@@ -402,7 +402,7 @@ class Store:
         own = {
             "fingerprint": self.fingerprint,
             "program": dict(parts or {}),
-            "bits": [self.bits, *self.other_bits],
+            "bits": [self.backend, *self.other_backends],
         }
         content = encode(CheckpointFile({**saved.header, **own}, saved.arrays))
         try:

@@ -1,14 +1,138 @@
-"""How long a sweep still takes: compilations to come are counted, not only episodes.
-
-Everything is measured in seconds of a worker. A group costs one compilation, unless its program is there already, and
-then so much an episode; what is not yet known of a group is taken from the groups that are.
-"""
+"""What a sweep will run, and how long it takes: a `Plan` before it starts, a `Forecast` while it runs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from jaxbandit.sweeps.lanes import Group, Lane, Tile, format_bytes, make_tile_runner
+from jaxbandit.sweeps.options import Settings
+
+LONGEST = 30
+"""Letters of a name in the text of a plan."""
+ENOUGH = 1.0
+"""Seconds of a tile from which its whole length is estimated."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep will run; ``print(plan)`` lists it."""
+
+    groups: tuple[Group, ...]
+    tiles: tuple[Tile, ...]
+    num_episodes: int
+    workers: int
+    device_bytes: int | None = None
+    """Memory of a device that has its own and says so; else None."""
+    seconds: float | None = None
+    """About how long the sweep takes, compiling included; None if it was not measured."""
+
+    @property
+    def num_lanes(self) -> int:
+        """Lanes to run (those that are finished already are not counted)."""
+        return sum(len(tile.lanes) for tile in self.tiles)
+
+    @property
+    def compilations(self) -> int:
+        """Programs that are compiled: one for each group that has something to run."""
+        return len({tile.group for tile in self.tiles})
+
+    @property
+    def peak_bytes(self) -> int:
+        """Estimated memory of the tiles that run at the same time."""
+        each = sorted((self.groups[tile.group].tile_bytes for tile in self.tiles), reverse=True)
+        return sum(each[: self.workers])
+
+    def __str__(self) -> str:
+        """A table with a line per learner and engine, then totals."""
+        rows = [["learners", "engine", "sizes (H, k, A)", "lanes", "tiles", "memory of a tile"]]
+        for name, engine in dict.fromkeys((group.name, group.engine) for group in self.groups):
+            mine = {
+                index: group
+                for index, group in enumerate(self.groups)
+                if (group.name, group.engine) == (name, engine)
+            }
+            sizes = sorted({group.sizes[:3] for group in mine.values()})
+            shown = str(sizes[0]) if len(sizes) == 1 else f"{len(sizes)} up to {sizes[-1]}"
+            tiles = [tile for tile in self.tiles if tile.group in mine]
+            lanes = sum(len(tile.lanes) for tile in tiles)
+            widest = max(group.tile_bytes for group in mine.values())
+            short = name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
+            row = [short, engine, shown, str(lanes), str(len(tiles)), format_bytes(widest)]
+            rows.append(row)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        own = self.device_bytes
+        limit = "" if own is None else f", on devices of {format_bytes(own)} each"
+        lines += [
+            f"{self.num_lanes} lanes of {self.num_episodes} episodes, {len(self.tiles)} tiles, {self.workers} at a time",
+            f"programs to compile: {self.compilations}; memory: about {format_bytes(self.peak_bytes)} and the results{limit}",
+        ]
+        if self.seconds is not None:
+            lines.append(f"time: about {format_seconds(self.seconds)}, from short measured runs")
+        return "\n".join(lines)
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds for people.
+
+    Example:
+        >>> format_seconds(3.2), format_seconds(200), format_seconds(1e4)
+        ('3 s', '3 min', '2.8 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def measure(settings: Settings, plan: Plan, budget: float) -> float:
+    """About how many seconds the plan takes, compiling included.
+
+    Runs the first tile of one group per learner, the largest first, then of further groups while
+    ``budget`` seconds are not spent. The others are charged in proportion to H k (k+1) A.
+    """
+    began = time.monotonic()
+    tiles: dict[int, list[Tile]] = defaultdict(list)
+    for tile in plan.tiles:
+        tiles[tile.group].append(tile)
+    ranks: dict[str, int] = defaultdict(int)
+    order = []
+    for index in sorted(tiles, key=lambda index: -work(plan.groups[index])):
+        name = plan.groups[index].name
+        order.append((ranks[name], index))
+        ranks[name] += 1
+    known: dict[int, tuple[float, float]] = {}
+    seconds = 0.0
+    for _, index in sorted(order, key=lambda pair: pair[0]):
+        group = plan.groups[index]
+        alike = [other for other in known if plan.groups[other].name == group.name]
+        if not alike or time.monotonic() - began < budget:
+            known[index] = tile_seconds(settings, group, tiles[index][0].lanes)
+            compiling, each = known[index]
+        else:
+            compiling, each = known[alike[0]]
+            each *= work(group) / work(plan.groups[alike[0]])
+        seconds += compiling + each * len(tiles[index])
+    return seconds / min(plan.workers, max(1, len(plan.tiles)))
+
+
+def work(group: Group) -> float:
+    """Grows as the time of a tile does, about: H k (k+1) A."""
+    H, k, A, _ = group.sizes
+    return H * k * (k + 1) * A
+
+
+def tile_seconds(settings: Settings, group: Group, lanes: Sequence[Lane]) -> tuple[float, float]:
+    """Seconds to compile the program of a group, and to run one tile of it to its end."""
+    runner = make_tile_runner(settings, group, lanes)
+    carry = runner.start()
+    done = 0
+    while done < settings.num_episodes and runner.run_seconds < ENOUGH:
+        carry = runner.step(carry)
+        done = runner.episodes_done(carry)
+    return runner.compile_seconds, runner.run_seconds * settings.num_episodes / max(1, done)
 
 
 @dataclass

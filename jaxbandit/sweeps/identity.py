@@ -21,11 +21,10 @@ import jax
 import numpy as np
 
 import jaxbandit
-from jaxbandit.mdp import MDP
-from jaxbandit.record import Recording
-from jaxbandit.sweeps.loop import Settings, make_tile_runner
-from jaxbandit.sweeps.parameters import LearnerGrid
-from jaxbandit.sweeps.tiles import Cell, Group, Lane, Tile, lanes_of
+from jaxbandit.mdp import MDP, digest
+from jaxbandit.sweeps.arguments import LearnerGrid
+from jaxbandit.sweeps.lanes import Cell, Group, Lane, Tile, lanes_of, make_tile_runner
+from jaxbandit.sweeps.options import Settings
 from jaxbandit.xla.compat import settings, x64
 from jaxbandit.xla.platforms import platform_of
 
@@ -38,9 +37,8 @@ SHOWN = 100
 def configuration(
     grids: Mapping[str, LearnerGrid],
     mdps: Mapping[str, MDP],
-    groups: list[Group],
+    groups: Sequence[Group],
     settings: Settings,
-    record: Recording,
 ) -> dict[str, Any]:
     """The arguments that the numbers of a lane depend on: a checkpoint answers for no others."""
     engines = {name: group.engine for group in groups for name in group.grids}
@@ -69,7 +67,7 @@ def configuration(
         },
         "num_episodes": settings.num_episodes,
         "seed": settings.seed,
-        "record": record.describe(),
+        "record": settings.record.describe(),
         "metrics": sorted(settings.metrics),
         "prng": "threefry2x32",
         "jaxbandit": jaxbandit.__version__,
@@ -228,7 +226,7 @@ def _cut(line: str, start: int) -> str:
     return f"{'...' if start else ''}{shown}{'...' if start + SHOWN < len(line) else ''}"
 
 
-def bits_of(device: Any) -> dict[str, str]:
+def backend_fingerprint(device: Any) -> dict[str, str]:
     """What the last digits depend on beyond the configuration: the kind of device, its compiler, its programs' shapes."""
     import jaxlib
 
@@ -261,18 +259,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def digest(mdp: MDP) -> str:
-    """SHA-256 of an instance's arrays, types and shapes; float64 arrays of float32 numbers (as under x64) count as float32."""
-    total = hashlib.sha256()
-    for name, leaf in mdp._asdict().items():
-        array = None if leaf is None else np.ascontiguousarray(leaf)
-        if array is not None and array.dtype == np.float64 and (array == array.astype("f4")).all():
-            array = array.astype("f4")
-        total.update(
-            f"{name} {None if array is None else (array.dtype.str, array.shape)};".encode()
-        )
-        if array is not None:
-            total.update(array.tobytes())
-    return total.hexdigest()

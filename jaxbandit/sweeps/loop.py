@@ -6,14 +6,11 @@ program. The main thread only waits, shows what is going on and hears signals.
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import threading
 import time
 import warnings
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,102 +19,15 @@ import numpy as np
 
 from jaxbandit import distributed
 from jaxbandit.errors import SweepInterrupted
-from jaxbandit.learner import Learner
 from jaxbandit.sweeps.checkpoint import CheckpointFile, Store
-from jaxbandit.sweeps.families import stack
-from jaxbandit.sweeps.options import SweepOptions
-from jaxbandit.sweeps.progress import Display, Interruption, tell
-from jaxbandit.sweeps.tiles import Group, Lane, Tile
-from jaxbandit.xla.threefry import fold_in
+from jaxbandit.sweeps.lanes import Group, Tile, make_tile_runner
+from jaxbandit.sweeps.options import Settings
+from jaxbandit.sweeps.progress import Display, Interruption, log
 
 PATIENCE = 10.0
 """Seconds that workers get to end their chunks when the sweep is given up."""
 TICK = 0.2
 """Seconds between two looks of the main thread."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings(SweepOptions):
-    """The options of a sweep and what follows from them; ``devices`` and ``metrics`` are lists and dictionaries here."""
-
-    num_episodes: int
-    points: np.ndarray
-    """The recorded episodes."""
-    workers: int
-    """Tiles that run at once."""
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """The options were checked before."""
-
-
-def lane_keys(seed: int, lanes: Sequence[Lane]) -> np.ndarray:
-    """Words of keys, uint32 [lanes, 1, 2]: fold_in(fold_in(key(seed), crc32(instance name)), seed number).
-
-    On the host: jax would compile a program for every number of lanes, and add `jax_random_seed_offset` to the seed.
-    """
-    root = np.array([0, seed], np.uint32)
-    names = np.asarray([zlib.crc32(instance.encode()) for _, instance, _, _ in lanes], np.uint32)
-    numbers = np.asarray([number for *_, number in lanes], np.uint32)
-    return np.stack(fold_in(fold_in((root[:1], root[1:]), names), numbers), -1)[:, None]
-
-
-def make_tile_runner(
-    settings: Settings, group: Group, lanes: Sequence[Lane], device: Any = None
-) -> Any:
-    """The engine's runner for some lanes of a group, each a group of its own with one seed."""
-    from jaxbandit.engines import make_runner
-
-    mdps = [group.instances[instance] for _, instance, _, _ in lanes]
-    each = [(group.grids[learner].learner, number) for learner, _, number, _ in lanes]
-    learner, owners = _with_own_constants([learner for learner, _ in each])
-    params = {
-        name: np.stack([np.asarray(own.params[name])[number] for own, number in each])
-        for name in learner.params
-    }
-    return make_runner(
-        group.engine,
-        learner._replace(params=params | owners),
-        stack(mdps),
-        lane_keys(settings.seed, lanes),
-        settings.num_episodes,
-        settings.points,
-        chunk_size=settings.chunk_size,
-        devices=[device or settings.devices[0]],
-        metrics=settings.metrics,
-        functions=group.functions,
-    )
-
-
-OWNER = "learner number"
-"""A parameter that tells whose constants a lane has; it is no identifier, so no learner has it."""
-
-
-def _with_own_constants(learners: Sequence[Learner]) -> tuple[Learner, dict[str, np.ndarray]]:
-    """The first of learners that lower to one program, and parameters by which each lane has its own learner's constants."""
-
-    def functions(learner: Learner) -> tuple[Any, ...]:
-        forms = (learner, learner.blocks)
-        return tuple(None if form is None else form.constants for form in forms)
-
-    kinds: dict[Any, tuple[Any, ...]] = {}
-    for learner in learners:
-        kinds.setdefault(tuple(map(id, functions(learner))), functions(learner))
-    first = learners[0]
-    if len(kinds) == 1:
-        return first, {}
-
-    def own(form: int) -> Callable:
-        def constants(problem, params):
-            given = {name: value for name, value in params.items() if name != OWNER}
-            function = list(kinds.values())[int(params[OWNER])][form]
-            return given if function is None else function(problem, given)
-
-        return constants
-
-    numbers = [list(kinds).index(tuple(map(id, functions(learner)))) for learner in learners]
-    blocks = None if first.blocks is None else first.blocks._replace(constants=own(1))
-    return first._replace(constants=own(0), blocks=blocks), {OWNER: np.asarray(numbers, np.int32)}
 
 
 def flatten(carry: Any) -> dict[str, np.ndarray]:
@@ -157,7 +67,7 @@ def run_tiles(
     """
     waiting = list(reversed(list(enumerate(tiles))))
     found: dict[int, CheckpointFile] = {}
-    under_way: dict[int, CheckpointFile] = {}
+    in_progress: dict[int, CheckpointFile] = {}
     errors: list[BaseException] = []
     lock = threading.Lock()
 
@@ -172,7 +82,7 @@ def run_tiles(
                         return
                     number, tile = waiting.pop()
                 group = groups[tile.group]
-                note = partial(under_way.__setitem__, number) if on_chunk is not None else None
+                note = partial(in_progress.__setitem__, number) if on_chunk is not None else None
                 found[number] = run_tile(
                     settings, group, tile, store, display, stopping, device, note
                 )
@@ -183,56 +93,55 @@ def run_tiles(
         except BaseException as error:
             errors.append(error)
 
-    with inherited() as enter:
-        threads = []
-        for number in range(min(settings.workers, len(tiles))):
-            device = settings.devices[number % len(settings.devices)]
-            context = contextvars.copy_context()
-            thread = threading.Thread(
-                target=enter, args=(context.run, work, device), daemon=True, name=f"worker-{number}"
-            )
-            thread.start()
-            threads.append(thread)
-        seen: Any = None
-        try:
-            while any(thread.is_alive() for thread in threads):
-                for thread in threads:
-                    thread.join(TICK / len(threads))
-                display.refresh()
-                seen = _look(on_chunk, under_way, seen)
-            _look(on_chunk, under_way, seen)
-        except BaseException as error:  # of on_chunk, or a second Ctrl-C: nobody works on unseen
-            errors.append(error)
+    enter = with_settings_of_this_thread(work)
+    threads = []
+    for number in range(min(settings.workers, len(tiles))):
+        device = settings.devices[number % len(settings.devices)]
+        thread = threading.Thread(
+            target=enter, args=(device,), daemon=True, name=f"worker-{number}"
+        )
+        thread.start()
+        threads.append(thread)
+    seen: Any = None
+    try:
+        while any(thread.is_alive() for thread in threads):
             for thread in threads:
-                thread.join(PATIENCE if isinstance(error, Exception) else TICK)
-            raise
+                thread.join(TICK / len(threads))
+            display.refresh()
+            seen = _notify(on_chunk, in_progress, seen)
+        _notify(on_chunk, in_progress, seen)
+    except BaseException as error:  # of on_chunk, or a second Ctrl-C: nobody works on unseen
+        errors.append(error)
+        for thread in threads:
+            thread.join(PATIENCE if isinstance(error, Exception) else TICK)
+        raise
     if errors:
         raise errors[0]
     check_interruption(interruption, store)
     return [found[number] for number in range(len(tiles))]
 
 
-def _look(on_chunk: Any, under_way: dict[int, CheckpointFile], seen: Any) -> Any:
+def _notify(on_chunk: Any, in_progress: dict[int, CheckpointFile], seen: Any) -> Any:
     """Calls ``on_chunk`` if anything has come since the last time."""
-    now = dict(under_way)
+    now = dict(in_progress)
     mark = [(number, id(saved)) for number, saved in sorted(now.items())]
     if on_chunk is not None and now and mark != seen:
         on_chunk(now)
     return mark
 
 
-@contextlib.contextmanager
-def inherited() -> Iterator[Any]:
-    """A function that calls another one with this thread's settings of jax, which threads do not share."""
+def with_settings_of_this_thread(function: Callable[[Any], None]) -> Callable[[Any], None]:
+    """``function``, called in any thread with this thread's context and settings of jax, which threads do not share."""
     config: Any = jax.config
     dtypes, ranks = config.jax_numpy_dtype_promotion, config.jax_numpy_rank_promotion
+    context = contextvars.copy_context()
 
-    def enter(function: Any, *arguments: Any) -> None:
+    def enter(argument: Any) -> None:
         promotion = jax.numpy_dtype_promotion(dtypes), jax.numpy_rank_promotion(ranks)
         with promotion[0], promotion[1], jax.transfer_guard("allow"):
-            function(*arguments)
+            context.copy().run(function, argument)
 
-    yield enter
+    return enter
 
 
 def run_tile(
@@ -251,7 +160,7 @@ def run_tile(
     header = tile.header() | {"engine": group.engine}
     runner = make_tile_runner(settings, group, tile.lanes, device)
     carry = runner.start()
-    spent = {"compile_seconds": 0.0, "run_seconds": 0.0}
+    earlier = {"compile_seconds": 0.0, "run_seconds": 0.0}
     saved = store.load_carry(name) if store is not None else None
     if saved is not None:
         # a file may have been renamed: whose state it is stands in it
@@ -264,10 +173,10 @@ def run_tile(
             )
         else:
             carry = continued
-            spent = {key: saved.header.get(key, 0.0) for key in spent}
+            earlier = {key: saved.header.get(key, 0.0) for key in earlier}
 
-    def seconds() -> dict[str, float]:
-        return {key: spent[key] + getattr(runner, key) for key in spent}
+    def about(**more: Any) -> dict[str, Any]:
+        return {**header, **{key: earlier[key] + getattr(runner, key) for key in earlier}, **more}
 
     count = len(tile.lanes)
     done = runner.episodes_done(carry)
@@ -281,19 +190,17 @@ def run_tile(
         display.advance((done - before) * count, tile)
         if note is not None:
             so_far = {"regret": runner.so_far(carry)[:, 0]}
-            note(CheckpointFile({**header, **seconds(), "episodes": done}, so_far))
+            note(CheckpointFile(about(episodes=done), so_far))
         if done >= settings.num_episodes:
             break
         due = time.monotonic() - last_save >= settings.checkpoint_seconds
         if store is not None and (due or stopping()):
-            store.save_carry(
-                name, CheckpointFile({**header, **seconds(), "episodes": done}, flatten(carry))
-            )
+            store.save_carry(name, CheckpointFile(about(episodes=done), flatten(carry)))
             last_save = time.monotonic()
         if stopping():
             raise Stop
     result = {key: values[:, 0] for key, values in runner.result(carry).items()}
-    kept = CheckpointFile({**header, **seconds(), "name": name}, result)
+    kept = CheckpointFile(about(name=name), result)
     if store is not None:
         store.save_done(name, kept)
     return kept
@@ -303,34 +210,30 @@ def check_interruption(interruption: Interruption, store: Store | None) -> None:
     """Raises if a stop was asked for, saying how to continue."""
     if not interruption.requested:
         return
-    if store is None:
-        raise SweepInterrupted(
-            f"sweep stopped by {interruption.cause}; nothing was saved, because it had no checkpoint: "
-            "give checkpoint=DIRECTORY to be able to continue"
-        )
-    raise SweepInterrupted(
-        f"sweep stopped by {interruption.cause}; what is done is saved: "
-        f"call it again with checkpoint={str(store.directory)!r} to continue"
+    saved = (
+        "nothing was saved, because it had no checkpoint: give checkpoint=DIRECTORY to be able to continue"
+        if store is None
+        else f"what is done is saved: call it again with checkpoint={str(store.directory)!r} to continue"
     )
+    raise SweepInterrupted(f"sweep stopped by {interruption.cause}; {saved}")
 
 
 def run_watched(
     settings: Settings,
-    groups: list[Group],
-    tiles: list[Tile],
+    groups: Sequence[Group],
+    tiles: Sequence[Tile],
     store: Store | None,
-    progress: bool | str,
     on_chunk: Callable[[dict[int, CheckpointFile]], None] | None,
     **already: int,
 ) -> list[CheckpointFile]:
     """`run_tiles` with a progress line, ended by Ctrl-C after the chunk; ``already`` is what a checkpoint has (`Display`)."""
     if not tiles:
-        tell(progress, "all runs are in the checkpoint: nothing is left to run")
+        log(settings.progress, "all runs are in the checkpoint: nothing is left to run")
         return []
     display = Display(
         tiles,
         settings.num_episodes,
-        progress if distributed.is_main() else False,
+        settings.progress if distributed.is_main() else False,
         workers=settings.workers,
         programs={number: group.title for number, group in enumerate(groups)},
         **already,

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from jaxbandit import checks
 from jaxbandit.record import Recording, linear
 from jaxbandit.specs import Choice, Flag, Optional, Real, Spec, Whole
@@ -88,6 +90,22 @@ class SweepOptions(RunOptions):
             raise TypeError(f"on_chunk: {self.on_chunk!r}; accepted: {accepted}")
         if not isinstance(self.record, Recording):
             raise TypeError(f"record: {self.record!r}; accepted: jb.record.linear, log or explicit")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SweepOptions):
+    """The options of a sweep and what follows from them; ``devices`` and ``metrics`` are lists and dictionaries here."""
+
+    num_episodes: int
+    num_seeds: int
+    points: np.ndarray
+    """The recorded episodes."""
+    workers: int
+    """Tiles that run at once."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """The options were checked before."""
 
 
 POSITIONAL = 4

@@ -60,7 +60,7 @@ class Display:
         total = done + sum(work.values())
         if done + begun:
             share = f"{(done + begun) / total:.0%}".replace("%", " %")
-            tell(show, f"going on from the checkpoint: {share} of the episodes were played already")
+            log(show, f"going on from the checkpoint: {share} of the episodes were played already")
         self._bar = _bar(total, done + begun, show, self._forecast)
         self._begun = begun
         # Elsewhere every refresh would be a new line.
@@ -143,7 +143,7 @@ class Display:
                 self._bar.refresh()
 
 
-def tell(show: bool | str, text: str) -> None:
+def log(show: bool | str, text: str) -> None:
     """Prints a line above the bar, where there is one."""
     if _is_visible(show):
         print(text, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Shards of a sweep, run apart from each other, as the one sweep that they are parts of.
+"""Parts of one sweep on several machines: shards that never meet, and processes that share their lanes.
 
 A lane is a pure function of its instance and seed, so machines that run parts of a sweep need not
 talk: shard i of n holds the seeds s with s mod n = i - 1 (and all learners, instances and parameter
@@ -7,6 +7,9 @@ for bit what one machine would have returned:
 - their checkpoints: files of finished lanes are named after their lanes, so that one directory with the files of all
   shards is the checkpoint of the whole sweep, which then has nothing left to run;
 - their Datasets: `merge` checks every axis against the configuration and concatenates. Seconds are summed.
+
+Processes of one sweep (`jaxbandit.distributed`) make the same plan, from what their checkpoints hold together; each runs
+its own tiles. The checkpoint directory may be one for all (a shared file system) or one for each.
 """
 
 from __future__ import annotations
@@ -14,13 +17,18 @@ from __future__ import annotations
 import functools
 import json
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
-from jaxbandit import checks
+from jaxbandit import checks, distributed
 from jaxbandit.record import Recording
+from jaxbandit.results.axes import described
+from jaxbandit.sweeps.checkpoint import CheckpointFile, Store, decode, encode
+from jaxbandit.sweeps.lanes import Group, Lane, Tile, lanes_of, make_tiles
 
 if TYPE_CHECKING:
     import xarray
@@ -201,26 +209,6 @@ def _check_holes(parts: list[xarray.Dataset]) -> None:
             )
 
 
-def described(dataset: xarray.Dataset, name: str) -> dict[str, Any]:
-    """The JSON object in an attribute of a result, {} without it; ValueError if it is none.
-
-    Example:
-        >>> import xarray
-        >>> described(xarray.Dataset(attrs={"config": '{"seed": 0}'}), "config")
-        {'seed': 0}
-    """
-    text = dataset.attrs.get(name, "{}")
-    try:
-        found = json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise ValueError(
-            f"{name}: {str(text)[:40]!a}; accepted: what a sweep writes, a JSON object"
-        )
-    return found
-
-
 def _joined(parts: list[xarray.Dataset], config: dict[str, Any]) -> xarray.Dataset:
     """All seeds in order; phases that no run of a shard finished are nan there."""
     import xarray
@@ -254,3 +242,119 @@ def _listed(indices: list[int], count: int) -> str:
 def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@dataclass(frozen=True)
+class CheckpointState:
+    """What the checkpoints of all processes hold."""
+
+    results: list[CheckpointFile]
+    """Finished lanes that this process has."""
+    finished: list[list[dict[str, Any]]]
+    """For every process, the headers of its finished tiles."""
+    carries: list[list[dict[str, Any]]]
+    """For every process, the headers of its tiles under way."""
+
+    @property
+    def headers(self) -> list[dict[str, Any]]:
+        """Those of all files of all processes."""
+        return [header for each in (*self.finished, *self.carries) for header in each]
+
+    def first_holder(self, found: CheckpointFile) -> int:
+        """The first process that has this result; it alone hands it on."""
+        name = found.header["name"]
+        return next(
+            p for p, headers in enumerate(self.finished) if name in [h["name"] for h in headers]
+        )
+
+
+def in_turn(function: Callable[[bool], Any]) -> Any:
+    """What ``function`` gives, called in one process after the other, which may share a directory; True for the first."""
+    found = None
+    for turn in range(jax.process_count()):
+        if turn == jax.process_index():
+            found = function(turn == 0)
+        distributed.gather(b"")
+    return found
+
+
+def checkpoint_state(store: Store | None) -> CheckpointState:
+    """Reads the checkpoint and tells the other processes about it, so that all make the same
+    plan."""
+    results = store.load_done() if store is not None else []
+    under_way = [store.load_carry(name) for name in store.carries()] if store is not None else []
+    begun = [found for found in under_way if found is not None]
+    mine = {
+        "finished": [found.header for found in results],
+        "carries": [found.header for found in begun],
+    }
+    all_of_them = [json.loads(content) for content in distributed.gather(json.dumps(mine).encode())]
+    return CheckpointState(
+        results,
+        [each["finished"] for each in all_of_them],
+        [each["carries"] for each in all_of_them],
+    )
+
+
+def assign(
+    groups: list[Group], held: CheckpointState, seeds: Collection[int]
+) -> tuple[list[Tile], list[Tile]]:
+    """All tiles, and those of this process. Tiles under way stay with a process that has their state."""
+    finished = {
+        lane for headers in held.finished for header in headers for lane in lanes_of(header)
+    }
+    tiles: list[Tile] = []
+    owners: list[int] = []
+    where = {cell: index for index, group in enumerate(groups) for cell in group.cells}
+    for header in [header for headers in held.carries for header in headers]:
+        lanes = lanes_of(header)
+        group = where.get(lanes[0][:3], -1)
+        fits = group >= 0 and all(where.get(lane[:3]) == group for lane in lanes)
+        wanted = {seed for *_, seed in lanes} <= set(seeds) and not set(lanes) & finished
+        if fits and wanted and len(lanes) <= groups[group].width:
+            holders = [p for p, headers in enumerate(held.carries) if header in headers]
+            owners.append(holders[len(tiles) % len(holders)])
+            tiles.append(Tile(group, tuple(lanes)))
+            finished |= set(lanes)
+    processes = jax.process_count()
+    fresh = make_tiles(groups, finished, seeds)
+    owners += [index % processes for index in range(len(fresh))]
+    tiles += fresh
+    here = jax.process_index()
+    return tiles, [tile for tile, owner in zip(tiles, owners, strict=True) if owner == here]
+
+
+def begun_episodes(held: CheckpointState, tiles: Collection[Tile]) -> int:
+    """Episodes, of all lanes together, that the checkpoint of this process has of unfinished tiles."""
+    lanes = {tile.lanes for tile in tiles}
+    mine = held.carries[jax.process_index()]
+    under_way = [header for header in mine if tuple(lanes_of(header)) in lanes]
+    return sum(header["episodes"] * len(header["lanes"]) for header in under_way)
+
+
+def forget_stale(store: Store, results: list[CheckpointFile]) -> None:
+    """Drops states whose lanes have been finished in another tile."""
+    finished: set[Lane] = {lane for found in results for lane in lanes_of(found.header)}
+    for name in store.carries():
+        saved = store.load_carry(name)
+        if saved is not None and set(lanes_of(saved.header)) <= finished:
+            store.discard_carry(name)
+
+
+def exchange(results: list[CheckpointFile]) -> list[CheckpointFile]:
+    """The results of all processes, in every process."""
+    if jax.process_count() == 1:
+        return results
+    return [found for content in distributed.gather(_pack(results)) for found in _unpack(content)]
+
+
+def _pack(results: list[CheckpointFile]) -> bytes:
+    contents = [encode(found) for found in results]
+    return b"".join(len(content).to_bytes(8, "big") + content for content in contents)
+
+
+def _unpack(content: bytes) -> Iterator[CheckpointFile]:
+    while content:
+        size = int.from_bytes(content[:8], "big")
+        yield decode(content[8 : 8 + size])
+        content = content[8 + size :]

@@ -9,8 +9,7 @@ from scipy import stats
 from synthetic_sweep import clipped_texts, texts
 
 from jaxbandit.experiment import Options
-from jaxbandit.sweeps.families import expand_instances
-from jaxbandit.sweeps.parameters import expand_learners
+from jaxbandit.sweeps.arguments import expand_instances, expand_learners
 
 
 def make_up(arguments, level):

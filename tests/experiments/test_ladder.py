@@ -22,7 +22,7 @@ import jaxbandit as jb
 from jaxbandit.cli import main
 from jaxbandit.experiment import Options, load_instance
 from jaxbandit.feedback import check_kind
-from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.arguments import expand_instances
 
 NAMES = [*CONTESTANTS, *ladder.segmented(), *YARDSTICKS]
 LEVELS = {label: 1.0 + row for row, label in enumerate(NAMES)} | {"uniform": 100.0, "oracle": 0.0}

@@ -7,7 +7,7 @@ from made_up_results import LEVELS, draw_everything, make_up, make_up_all
 
 import jaxbandit as jb
 from jaxbandit.experiment import Options
-from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.arguments import expand_instances
 from jaxbandit.xla.programs import PROGRAMS
 
 

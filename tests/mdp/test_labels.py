@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.mdp import labels
-from jaxbandit.sweeps.identity import digest
+from jaxbandit.mdp import digest, labels
 
 VALUES = [[100.0, 200.0, 400.0], [150.0, 150.0, 300.0]]
 CHANCES = [[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]]

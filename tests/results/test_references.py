@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 import jaxbandit as jb
 from jaxbandit.experiment import Options
 from jaxbandit.results.references import TABLES, make_reference, reference_names
-from jaxbandit.sweeps.families import expand_instances
+from jaxbandit.sweeps.arguments import expand_instances
 
 DATA = Path(jb.references.__file__).parent / "data"
 
@@ -66,7 +66,11 @@ def test_todays_code_gives_the_same_regret_in_law():
 def mine():
     how = jb.reference_sweep("prophet")
     how["instances"] = {"I1 H=15 k=2": how["instances"]["I1 H=15 k=2"]}
-    return jb.sweep({"Mine": jb.make_learner("expref", threshold=0.2)}, **how, progress=False)
+    return jb.sweep(
+        {"Mine": jb.make_learner("expref", preset="practical", threshold=0.2)},
+        **how,
+        progress=False,
+    )
 
 
 def test_ones_own_learner_is_drawn_into_the_figure(mine):

@@ -397,21 +397,23 @@ BITS = {"device": "cpu: cpu", "jax": "0.10.2"}
 
 
 def test_other_bits_are_refused_or_recorded(tmp_path):
-    Store(tmp_path, CONFIG, bits=BITS).save_done("b", saved(1))
+    Store(tmp_path, CONFIG, backend=BITS).save_done("b", saved(1))
     other = BITS | {"jax": "0.12.0"}
     with pytest.raises(CheckpointError) as error:
-        Store(tmp_path, CONFIG, bits=other)
+        Store(tmp_path, CONFIG, backend=other)
     message = str(error.value)
     assert 'jax: "0.10.2" in the checkpoint, "0.12.0" now' in message
     assert "device" not in message.partition("depend on")[2]
-    assert "allow_other_bits=True to go on all the same (the result will say so)" in message
-    allowed = Store(tmp_path, CONFIG, bits=other, allow_other_bits=True)
-    assert allowed.other_bits == [BITS]
+    assert "allow_backend_change=True to go on all the same (the result will say so)" in message
+    allowed = Store(tmp_path, CONFIG, backend=other, allow_backend_change=True)
+    assert allowed.other_backends == [BITS]
     assert len(allowed.load_done()) == 1
     allowed.close()
     # it stays known, whoever goes on
-    assert Store(tmp_path, CONFIG, bits=other).other_bits == [BITS]
-    assert Store(tmp_path, CONFIG, bits=BITS, allow_other_bits=True).other_bits == [other]
+    assert Store(tmp_path, CONFIG, backend=other).other_backends == [BITS]
+    assert Store(tmp_path, CONFIG, backend=BITS, allow_backend_change=True).other_backends == [
+        other
+    ]
 
 
 class Programs:
@@ -453,11 +455,11 @@ def test_files_of_another_program_are_set_aside(tmp_path):
 
 def test_texts_of_another_jax_are_not_compared(tmp_path):
     """They are taken on trust where other bits are allowed: each release writes its own texts."""
-    store = Store(tmp_path, CONFIG, bits={"jax": "1"}, identity=Programs(U="old"))
+    store = Store(tmp_path, CONFIG, backend={"jax": "1"}, identity=Programs(U="old"))
     store.save_done("u", saved(1, "U"))
     store.close()
-    how = {"identity": Programs(U="new"), "allow_other_bits": True}
-    store = Store(tmp_path, CONFIG, bits={"jax": "2"}, **how)
+    how = {"identity": Programs(U="new"), "allow_backend_change": True}
+    store = Store(tmp_path, CONFIG, backend={"jax": "2"}, **how)
     assert len(store.load_done()) == 1
 
 
@@ -466,7 +468,7 @@ BITS = {"jax": "0.10.2", "device": "cpu"}
 
 def config_bytes(folder):
     """A directory with one finished tile, and its config.json."""
-    store = Store(folder, CONFIG, bits=BITS)
+    store = Store(folder, CONFIG, backend=BITS)
     store.save_done("a", saved(1))
     store.close()
     return (folder / "config.json").read_bytes()
@@ -478,12 +480,12 @@ def opened(folder, content, **options):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            store = Store(folder, CONFIG, **({"bits": BITS} | options))
+            store = Store(folder, CONFIG, **({"backend": BITS} | options))
         except CheckpointError:
             return "refused"
     (done,) = store.load_done()
     np.testing.assert_array_equal(done.arrays["x"], [[1.0, 1.0, 1.0]])
-    assert store.other_bits == []
+    assert store.other_backends == []
     store.close()
     return "warned" if said else "whole"
 
@@ -508,13 +510,15 @@ def test_without_the_configuration_bits_are_still_those_of_the_files(tmp_path):
     config_bytes(tmp_path)
     newer = BITS | {"jax": "0.12"}
     for content in (b"{}", b"nothing"):
-        assert opened(tmp_path, content, bits=newer) == "refused"
+        assert opened(tmp_path, content, backend=newer) == "refused"
     (tmp_path / "config.json").unlink()
     with pytest.raises(CheckpointError, match=r'jax: "0\.10\.2" in the checkpoint, "0\.12" now'):
-        Store(tmp_path, CONFIG, bits=newer)
-    store = Store(tmp_path, CONFIG, bits=newer, allow_other_bits=True)
-    assert store.other_bits == [BITS]
+        Store(tmp_path, CONFIG, backend=newer)
+    store = Store(tmp_path, CONFIG, backend=newer, allow_backend_change=True)
+    assert store.other_backends == [BITS]
     store.save_done("b", saved(2))
     store.close()
     (tmp_path / "config.json").unlink()
-    assert Store(tmp_path, CONFIG, bits=newer, allow_other_bits=True).other_bits == [BITS]
+    assert Store(tmp_path, CONFIG, backend=newer, allow_backend_change=True).other_backends == [
+        BITS
+    ]

@@ -5,10 +5,9 @@ import os
 import signal
 import threading
 import time
-import zlib
 
 import jax
-import numpy as np
+import jax.numpy as jnp
 import pytest
 import xarray
 from sweep_program import assert_same_bits, configuration
@@ -66,16 +65,14 @@ def stop_after(monkeypatch, chunks):
     before_steps(monkeypatch, die)
 
 
-@pytest.mark.parametrize(("learner", "chunks"), [("UCB-VI", 0), ("UCB-VI", 5), ("ExpRef", 4)])
-def test_resumed_is_uninterrupted(whole, tmp_path, monkeypatch, learner, chunks):
-    options = small(learner, checkpoint=tmp_path / "run", checkpoint_seconds=0)
-    stop_after(monkeypatch, chunks)
+def test_a_block_learner_goes_on_between_two_stages(whole, tmp_path, monkeypatch):
+    options = small("ExpRef", checkpoint=tmp_path / "run", checkpoint_seconds=0)
+    stop_after(monkeypatch, 4)
     with pytest.raises(KilledError):
         jb.sweep(**options)
     monkeypatch.undo()
-    assert_same_bits(jb.sweep(**options), whole[learner])
+    assert_same_bits(jb.sweep(**options), whole["ExpRef"])
     assert not list((tmp_path / "run").glob("carry-*"))
-    assert not list((tmp_path / "run").glob("*.unfinished"))
 
 
 def lanes_run(monkeypatch, **options):
@@ -108,22 +105,6 @@ def test_more_seeds_run_only_the_new_ones(whole, tmp_path, monkeypatch):
     assert fewer["regret"].values.tobytes() == few["regret"].values.tobytes()
 
 
-def test_damaged_checkpoints_never_change_a_result(whole, tmp_path, monkeypatch):
-    options = small(checkpoint=tmp_path / "run", checkpoint_seconds=0)
-    stop_after(monkeypatch, 7)
-    with pytest.raises(KilledError):
-        jb.sweep(**options)
-    monkeypatch.undo()
-    carries = sorted((tmp_path / "run").glob("carry-*"), key=lambda p: p.stat().st_mtime_ns)
-    assert len(carries) == 2
-    carries[-1].write_bytes(carries[-1].read_bytes()[:1000])
-    with pytest.warns(UserWarning, match="goes back to the checkpoint before it"):
-        assert_same_bits(jb.sweep(**options), whole["UCB-VI"])
-    next((tmp_path / "run").glob("done-*")).write_bytes(b"")
-    with pytest.warns(UserWarning, match="is not used"):
-        assert_same_bits(jb.sweep(**options), whole["UCB-VI"])
-
-
 def test_a_checkpoint_of_another_sweep_is_refused(tmp_path):
     options = small(num_episodes=2000, num_seeds=2, checkpoint=tmp_path / "run")
     jb.sweep(**options)
@@ -148,17 +129,6 @@ def test_a_checkpoint_of_another_sweep_is_refused(tmp_path):
     jb.sweep(**options | {"seed": 4, "resume": False})
 
 
-def test_a_learner_that_changed_is_run_anew(tmp_path):
-    """Same name and parameters, another program."""
-    options = small(num_episodes=2000, num_seeds=2, checkpoint=tmp_path / "run")
-    jb.sweep(**options)
-    other = {"UCB-VI": jb.make_learner("ucbvi", bonus_scale=0.5, monotone=True)}
-    with pytest.warns(UserWarning, match="learner 'UCB-VI' is not what it was .*are made anew"):
-        anew = jb.sweep(**options | {"learners": other})
-    assert_same_bits(anew, jb.sweep(**options | {"learners": other, "checkpoint": None}))
-    assert len(list((tmp_path / "run").glob("stale-done-*"))) == 1
-
-
 def test_other_bits_are_refused_or_told(tmp_path, monkeypatch):
     options = small(num_episodes=2000, num_seeds=2, checkpoint=tmp_path / "run")
     before = jb.sweep(**options)
@@ -176,8 +146,10 @@ def test_other_bits_are_refused_or_told(tmp_path, monkeypatch):
     assert same.tobytes() == before["regret"].values.tobytes()
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"])
-@pytest.mark.parametrize("learner", ["UCB-VI", "ExpRef"])
+@pytest.mark.parametrize(
+    ("name", "learner"),
+    [("SIGINT", "UCB-VI"), ("SIGTERM", "ExpRef"), ("SIGHUP", "UCB-VI"), ("SIGUSR1", "UCB-VI")],
+)
 def test_signals_finish_the_chunk_and_save(whole, tmp_path, monkeypatch, name, learner):
     path, number = tmp_path / "run", getattr(signal, name)
     options = small(learner, checkpoint=path, checkpoint_seconds=1e6)
@@ -212,46 +184,6 @@ def test_a_stop_without_a_checkpoint(monkeypatch):
         jb.sweep(**small())
 
 
-def test_a_full_disk_is_told_and_the_sweep_can_go_on(whole, tmp_path, monkeypatch):
-    options = small(checkpoint=tmp_path / "run", checkpoint_seconds=0)
-    replace, count = os.replace, iter(range(100))
-
-    def full(*args):
-        if "carry-" in str(args[1]) and next(count) == 3:
-            raise OSError(28, "No space left on device")
-        replace(*args)
-
-    monkeypatch.setattr("os.replace", full)
-    with pytest.raises(jb.CheckpointError, match=r"No space left on device.*is intact.*run again"):
-        jb.sweep(**options)
-    monkeypatch.undo()
-    assert len(list((tmp_path / "run").glob("carry-*"))) == 2
-    assert_same_bits(jb.sweep(**options), whole["UCB-VI"])
-
-
-def test_a_second_sweep_on_the_same_directory_is_refused(whole, tmp_path, monkeypatch):
-    options = small(checkpoint=tmp_path / "run", checkpoint_seconds=0)
-    refused = []
-
-    def second(step, *_):
-        if step == 2:
-            with pytest.raises(jb.CheckpointError, match="another sweep is using this directory"):
-                jb.sweep(**options)
-            refused.append(True)
-
-    before_steps(monkeypatch, second)
-    assert_same_bits(jb.sweep(**options), whole["UCB-VI"])
-    assert refused
-
-
-def test_lane_keys_are_the_documented_ones():
-    words = running.lane_keys(3, [("U", "I1", 0, 0), ("U", "I2/0", 4, 9)])
-    name = np.uint32(zlib.crc32(b"I2/0"))
-    expected = jax.random.fold_in(jax.random.fold_in(jax.random.key(3), name), 9)
-    assert words.shape == (2, 1, 2)
-    assert (words[1, 0] == jax.random.key_data(expected)).all()
-
-
 def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path):
     from jaxbandit.xla.platforms import use
 
@@ -268,10 +200,18 @@ def test_programs_are_compiled_side_by_side_while_tiles_already_run(monkeypatch)
     """Every compilation is held up until what it must not wait for has happened: in a sweep that compiles one after the
     other, or compiles everything before it runs anything, that never comes."""
     monkeypatch.setattr("jaxbandit.xla.platforms.os.sched_getaffinity", lambda _: {0, 1})
-    mdp = jb.make_instance(
-        "prophet-uniform", horizon=3, capacity=1, num_values=7
-    )  # compiled nowhere else
-    names = ("ucbvi", "q-learning", "psrl")
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+    names = ("one", "two", "three")
+
+    def init(problem, constants, key):
+        return jnp.zeros((problem.horizon, problem.width + 1), jnp.int32)
+
+    learners = {
+        name: jb.Learner(
+            init, lambda s, k, c, low=low: jnp.clip(s, low, 2), lambda s, p, f, c: s, name=name
+        )
+        for low, name in enumerate(names)
+    }  # programs of no other test
     begun, ran, in_time = [], threading.Event(), []
 
     def listen(words, begins):
@@ -303,9 +243,7 @@ def test_programs_are_compiled_side_by_side_while_tiles_already_run(monkeypatch)
     monkeypatch.setattr(running, "make_tile_runner", make)
     PROGRAMS.listeners.append(listen)
     try:
-        jb.sweep(
-            {name: jb.make_learner(name) for name in names}, {"I1": mdp}, 40, 2, progress=False
-        )
+        jb.sweep(learners, {"I1": mdp}, 40, 2, progress=False)
     finally:
         PROGRAMS.listeners.remove(listen)
     assert len(begun) == len(names)

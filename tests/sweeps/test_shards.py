@@ -8,7 +8,16 @@ import pytest
 from sweep_program import assert_same_bits, configuration
 
 import jaxbandit as jb
-from jaxbandit.sweeps.shards import check_shard, merge, seeds_of
+from jaxbandit.sweeps.shards import (
+    CheckpointState,
+    assign,
+    begun_episodes,
+    check_shard,
+    checkpoint_state,
+    exchange,
+    merge,
+    seeds_of,
+)
 
 UNTIMED = ["compile_seconds", "run_seconds", "episodes_per_second"]
 
@@ -156,3 +165,33 @@ def test_a_variable_of_a_users_report_is_merged_too(whole):
     gap = whole["final_gap"]
     more = whole.assign(mine=(gap.dims, np.arange(float(gap.size)).reshape(gap.shape)))
     np.testing.assert_array_equal(merge(cut(more, 4))["mine"].values, more["mine"].values)
+
+
+MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
+
+
+def plan():
+    return jb.plan({"U": jb.make_learner("uniform")}, {"I": MDP}, 10, 6, measure_seconds=0)
+
+
+def header(seeds, **more):
+    return {"name": str(seeds), "lanes": [["U", "I", 0, seed] for seed in seeds], **more}
+
+
+def test_without_a_checkpoint_everything_is_new():
+    held = checkpoint_state(None)
+    assert (held.results, held.finished, held.carries) == ([], [[]], [[]])
+    tiles, mine = assign(list(plan().groups), held, range(6))
+    assert tuple(tiles) == plan().tiles
+    assert mine == tiles
+    assert exchange([]) == []
+
+
+def test_tiles_in_progress_stay_with_their_state_and_finished_lanes_are_run_by_nobody():
+    in_progress = header([2, 3], episodes=4)
+    held = CheckpointState([], [[header([0, 1])]], [[in_progress]])
+    tiles, mine = assign(list(plan().groups), held, range(6))
+    assert [[seed for *_, seed in tile.lanes] for tile in tiles] == [[2, 3], [4, 5]]
+    assert begun_episodes(held, mine) == 8
+    fewer, _ = assign(list(plan().groups), held, range(3))
+    assert [[seed for *_, seed in tile.lanes] for tile in fewer] == [[2]]

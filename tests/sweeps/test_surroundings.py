@@ -1,22 +1,17 @@
 """One lane in many surroundings: its bits are the same, because the compiled programs are the same objects."""
 
-import json
-import pathlib
-import subprocess
-import sys
-
 import jax
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sweep_program import SIZES, configuration
 
 import jaxbandit as jb
-from jaxbandit.sweeps import loop as running
-from jaxbandit.sweeps.groups import choose_devices
-from jaxbandit.sweeps.identity import digest
+from jaxbandit.mdp import digest
+from jaxbandit.sweeps.lanes import choose_devices
 from jaxbandit.xla.programs import PROGRAMS
 
-PROGRAM = pathlib.Path(__file__).parent.parent / "sweep_program.py"
 NUM_EPISODES = 3000
 LEARNERS = ("UCB-VI", "ExpRef", "ExpRef by episodes")
 """The episode engine, the block engine, and the learner that runs on both."""
@@ -65,7 +60,7 @@ def draws(count, seed):
     return jb.family("prophet-random", count=count, key=jax.random.key(seed), **SIZES)
 
 
-def beside(learner):
+def neighbours(learner):
     """Other instances of the same size, and other parameters of the same learner: no new programs."""
     mine = arguments(learner)
     (name, own), *_ = mine["learners"].items()
@@ -77,39 +72,42 @@ def beside(learner):
     }
 
 
-SURROUNDINGS = {
-    "1 neighbour": {"num_seeds": 2},
-    "7 neighbours": {"num_seeds": 8},
-    "63 neighbours": {"num_seeds": 64},
-    "64 neighbours": {"num_seeds": 65},
-    "65 neighbours": {"num_seeds": 66},
-    "one worker": {"num_seeds": 40, "devices": 1},
-    "two workers": {"num_seeds": 40, "devices": min(2, WORKERS)},
-    "chunks of 1,000": {"chunk_size": 1000},
-    "chunks of 97": {"chunk_size": 97, "num_seeds": 3},
-    "chunks beyond the end": {"chunk_size": 10**6},
-    "few bytes": {"max_bytes": 1, "num_seeds": 20},
-}
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "num_seeds": st.sampled_from([2, 7, 8, 15, 16, 17, 33, 64, 65, 66]),
+        "chunk_size": st.sampled_from([97, 1000, 10**6]),
+        "devices": st.sampled_from([1, min(2, WORKERS)]),
+        "max_bytes": st.just(1),
+        "max_lanes": st.sampled_from([1, 16, 40]),
+        "neighbours": st.just(True),
+    },
+)
 
 
-@pytest.mark.parametrize("surrounding", [*SURROUNDINGS, "instances and parameters beside it"])
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_same_programs_and_same_bits(alone, learner, surrounding):
-    changes = SURROUNDINGS.get(surrounding) or beside(learner)
-    before = executables()
-    dataset = jb.sweep(**arguments(learner, **changes))
-    after = executables()
-    # Not one program more, and those that ran are the very objects that ran the lane alone.
-    assert after.keys() == before.keys()
-    assert all(after[name] is before[name] for name in before)
-    assert bits(dataset, learner) == alone[learner]
+def test_same_programs_and_same_bits(alone, learner):
+    """Seeds, chunks, devices, memory, other instances and parameters: any of them together."""
+
+    @settings(deadline=None, derandomize=True, max_examples=8, database=None)
+    @given(OPTIONS)
+    def check(options):
+        beside = neighbours(learner) if options.pop("neighbours", False) else {}
+        if beside:
+            options["num_seeds"] = min(options.get("num_seeds", 1), 8)
+        before = executables()
+        dataset = jb.sweep(**arguments(learner, **options, **beside))
+        after = executables()
+        # Not one program more, and those that ran are the very objects that ran the lane alone.
+        assert after.keys() == before.keys()
+        assert all(after[name] is before[name] for name in before)
+        assert bits(dataset, learner) == alone[learner]
+
+    check()
 
 
 def test_300_neighbours(alone):
-    before = executables()
-    dataset = jb.sweep(**arguments("UCB-VI", num_seeds=301))
-    assert executables().keys() == before.keys()
-    assert bits(dataset, "UCB-VI") == alone["UCB-VI"]
+    assert bits(jb.sweep(**arguments("UCB-VI", num_seeds=301)), "UCB-VI") == alone["UCB-VI"]
 
 
 def test_other_learners_and_sizes_beside_it(alone):
@@ -154,8 +152,7 @@ def test_settings_of_jax_change_no_bit():
             jb.make_instance("knapsack", **{"rewards" if n == "values" else n: v for n, v in thirds.items()},
                              costs=[[1, 0, 2]] * 2, budget=2),
         ]  # fmt: skip
-        names = ("expref", "policy-gradient")
-        made = {name: jb.make_learner(name) for name in names}
+        made = {name: jb.make_learner(name) for name in ("expref", "policy-gradient")}
         dataset = jb.sweep(made, {"I2": drawn[0]}, 200, 2, progress=False)
         once = jb.run(made["policy-gradient"], drawn[0], 100, key, progress=False)
         episode = jb.trace(drawn[0], once.policies[-1], key)
@@ -176,59 +173,3 @@ def test_settings_of_jax_change_no_bit():
             jax.config.update(name, value)
         PROGRAMS.compiled.clear()
         PROGRAMS.compiled.update(kept)
-
-
-class KilledError(Exception):
-    """In place of a kill."""
-
-
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_resumed_at_random_points(alone, tmp_path, monkeypatch, learner):
-    """Killed up to five times, each time resumed with another chunk length and another number of seeds."""
-    rng = np.random.default_rng(7)
-    original = running.make_tile_runner
-    left = [0]
-
-    def make(*args):
-        runner = original(*args)
-        step = runner.step
-
-        def counted(carry):
-            left[0] -= 1
-            if left[0] < 0:
-                raise KilledError
-            return step(carry)
-
-        runner.step = counted
-        return runner
-
-    monkeypatch.setattr(running, "make_tile_runner", make)
-    saving = {"checkpoint": tmp_path / "run", "checkpoint_seconds": 0, "devices": 1}
-    kills = 0
-    for _ in range(5):
-        left[0] = int(rng.integers(1, 3))
-        length = 1 if learner == "ExpRef" else int(rng.integers(100, 400))
-        try:
-            jb.sweep(**arguments(learner, chunk_size=length, num_seeds=2, **saving))
-        except KilledError:
-            kills += 1
-    assert kills >= (1 if learner == "ExpRef" else 3)  # blocks are few
-    left[0] = 10**9
-    dataset = jb.sweep(**arguments(learner, num_seeds=4, **saving))
-    assert bits(dataset, learner) == alone[learner]
-
-
-def test_two_devices_in_another_process(alone, tmp_path):
-    """Tiles on both devices: 40 seeds of UCB-VI fill three."""
-    options = {
-        "result": str(tmp_path / "two.nc"),
-        "devices": 2,
-        "sweep": {"num_episodes": NUM_EPISODES, "num_seeds": 40},
-    }
-    subprocess.run(
-        [sys.executable, str(PROGRAM), json.dumps(options)], check=True, capture_output=True
-    )
-    dataset = jb.load(tmp_path / "two.nc")
-    assert json.loads(dataset.attrs["config"])["devices"] == 2
-    for learner in ("UCB-VI", "ExpRef"):
-        assert bits(dataset, learner) == alone[learner]

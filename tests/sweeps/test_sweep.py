@@ -11,6 +11,7 @@ import xarray
 from sweep_program import NUM_EPISODES, SIZES, TIMES, assert_same_bits, configuration
 
 import jaxbandit as jb
+from jaxbandit.results.dataset import TEXTS, annotate, store_instances
 from jaxbandit.sweeps.options import SweepOptions
 from jaxbandit.xla.programs import PROGRAMS
 
@@ -20,22 +21,10 @@ def whole():
     return jb.sweep(**configuration(chunk_size=NUM_EPISODES))
 
 
-def test_chunk_size_changes_no_bit(whole):
-    for chunk_size in (1000, 7919):
-        assert_same_bits(jb.sweep(**configuration(chunk_size=chunk_size)), whole)
-
-
-def test_what_runs_at_one_time_changes_no_bit(whole):
-    for limit in ({"max_lanes": 1}, {"max_bytes": 1}, {"devices": 1}):
-        assert_same_bits(jb.sweep(**configuration(**limit)), whole)
-
-
-def test_eight_seeds_alone_are_the_first_of_thirty_two_and_other_lanes_do_not_matter(whole):
-    alone = {"I1": jb.make_instance("prophet-uniform", **SIZES)}
-    many = jb.sweep(**configuration(instances=alone, num_seeds=32))
-    for name in ("regret", "final_gap", "final_policy"):
-        eight = whole[name].sel(instance=["I1"])
-        assert eight.values.tobytes() == many[name].isel(seed=slice(0, 8)).values.tobytes()
+def test_how_it_runs_changes_no_bit_of_the_whole_result(whole):
+    """Single lanes: see `test_surroundings`."""
+    how = {"chunk_size": 7919, "max_lanes": 1, "devices": 1}
+    assert_same_bits(jb.sweep(**configuration(**how)), whole)
 
 
 def test_the_schema(whole):
@@ -150,111 +139,26 @@ def unordered():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (
-            {"engine": "block"},
-            ValueError,
-            r"engine: 'block'; accepted: 'auto', 'episodes', 'blocks'",
-        ),
-        (
-            {"engine": "blocks"},
-            ValueError,
-            r"learners\['UCB-VI'\] \(ucbvi\), which has no block form; accepted: 'auto' or 'episodes'",
-        ),
+        ({"engine": "block"}, ValueError, r"engine: 'block'; accepted: 'auto', 'episodes', 'blocks'"),
+        ({"engine": "blocks"}, ValueError, r"learners\['UCB-VI'\] \(ucbvi\), which has no block form; accepted: 'auto' or 'epi"),
         ({"num_episodes": 0}, ValueError, "num_episodes: 0; accepted: a whole number, at least 1"),
-        (
-            {"num_episodes": 10.5},
-            ValueError,
-            r"num_episodes: 10\.5; accepted: a whole number, at least 1",
-        ),
+        ({"num_episodes": 10.5}, ValueError, r"num_episodes: 10\.5; accepted: a whole number, at least 1"),
         ({"num_seeds": -1}, ValueError, "num_seeds: -1; accepted"),
-        ({"chunk_size": 0}, ValueError, "chunk_size: 0; accepted"),
-        ({"max_lanes": 0}, ValueError, "max_lanes: 0; accepted"),
-        ({"max_bytes": 0}, ValueError, "max_bytes: 0; accepted"),
-        ({"seed": 0.5}, ValueError, r"seed: 0\.5; accepted: a whole number"),
-        (
-            {"devices": 99},
-            ValueError,
-            r"devices: 99; accepted: 1\.\.\d+, the cores of this machine",
-        ),
-        (
-            {"progress": "yes"},
-            ValueError,
-            "progress: 'yes'; accepted: True, False, 'always'",
-        ),
-        (
-            {"learners": {}},
-            ValueError,
-            "learners: {}; accepted: a non-empty dictionary, name -> learner",
-        ),
+        ({"devices": 99}, ValueError, r"devices: 99; accepted: 1\.\.\d+, the cores of this machine"),
+        ({"learners": {}}, ValueError, "learners: {}; accepted: a non-empty dictionary, name -> learner"),
         ({"learners": {"U": "ucbvi"}}, TypeError, r"learners\['U'\]: str; accepted: a Learner"),
-        ({"instances": {"I": 3}}, TypeError, r"instances\['I'\]: int; accepted: an MDP"),
-        (
-            {"instances": {"": unordered}},
-            ValueError,
-            "instances: name ''; accepted: a non-empty string",
-        ),
+        ({"instances": {"": unordered}}, ValueError, "instances: name ''; accepted: a non-empty string"),
         ({"record": [1, 2]}, TypeError, r"record: \[1, 2\]; accepted: jb.record"),
-        (
-            {"record": jb.record.explicit([10**6])},
-            ValueError,
-            r"record: episode 1000000; accepted: 1\.\.16000 \(num_episodes\)",
-        ),
-        (
-            {"checkpoint_seconds": -1},
-            ValueError,
-            "checkpoint_seconds: -1; accepted: a finite number >= 0",
-        ),
+        ({"record": jb.record.explicit([10**6])}, ValueError, r"record: episode 1000000; accepted: 1\.\.16000 \(num_episodes\)"),
+        ({"checkpoint": 3}, TypeError, "checkpoint: .*; accepted: a .*, or None"),
+        ({"on_chunk": 3}, TypeError, "on_chunk: .*; accepted: a .*, or None"),
+        ({"learners": {"Ordered": jb.make_learner("ordered-expref")}, "instances": {"I": unordered()}}, ValueError,
+         r"instances\['I'\] has no order of actions \(rank\), which learners\['Ordered'\] \(.*\) needs"),
     ],
-)
+)  # fmt: skip
 def test_errors(change, error, message):
     with pytest.raises(error, match=message):
         jb.sweep(**configuration(**change))
-
-
-def test_errors_about_instances():
-    mdp = jb.make_instance("prophet-uniform", **SIZES)
-    with pytest.raises(ValueError, match=r"instances\['bad'\]: MDP.prob: .* must sum to 1"):
-        jb.sweep(**configuration(instances={"bad": mdp._replace(prob=mdp.prob * 2)}))
-    with pytest.raises(ValueError, match=r"instances: 'a/0' is named twice"):
-        jb.sweep(**configuration(instances={"a/0": mdp, "a": [mdp]}))
-    with pytest.raises(
-        ValueError,
-        match=r"instances\['I'\] has no order of actions \(rank\), which learners\['Ordered'\] \(.*\) needs",
-    ):
-        jb.sweep(
-            **configuration(
-                learners={"Ordered": jb.make_learner("ordered-expref")},
-                instances={"I": unordered()},
-            )
-        )
-
-
-def test_errors_of_grid_and_family():
-    with pytest.raises(
-        ValueError,
-        match="grid: learner 'ucbvi' has no array parameter 'bonus'; accepted: bonus_scale",
-    ):
-        jb.grid(jb.make_learner("ucbvi"), bonus=[1.0])
-    with pytest.raises(ValueError, match=r"grid: bonus_scale: 0\.5; accepted: a non-empty list"):
-        jb.grid(jb.make_learner("ucbvi"), bonus_scale=0.5)
-    with pytest.raises(ValueError, match=r"grid: bonus_scale: \[\]; accepted: a non-empty list"):
-        jb.grid(jb.make_learner("ucbvi"), bonus_scale=[])
-    with pytest.raises(ValueError, match="count: 0; accepted: a whole number of draws, at least 1"):
-        jb.family("prophet-random", count=0, key=jax.random.key(0), **SIZES)
-
-
-def test_family_draws_do_not_depend_on_the_count():
-    few = jb.family("prophet-random", count=2, key=jax.random.key(7), **SIZES)
-    many = jb.family("prophet-random", count=4, key=jax.random.key(7), **SIZES)
-    np.testing.assert_array_equal(few.prob, many.prob[:2])
-    assert not np.array_equal(many.prob[0], many.prob[1])
-
-
-def test_seeds_outside_32_bits_are_refused():
-    mdp = jb.make_instance("prophet-uniform", **SIZES)
-    for seed in (2**32, -1):
-        with pytest.raises(ValueError, match=f"seed: {seed}; accepted: a whole number"):
-            jb.sweep({"U": jb.make_learner("uniform")}, {"I": mdp}, 10, 1, seed=seed)
 
 
 def test_the_signature_of_sweep_and_plan_lists_every_option():
@@ -296,8 +200,41 @@ def test_an_unknown_option_is_refused_with_near_matches_and_an_old_one_warns():
         assert jb.sweep(learner, mdp, 100, 2, dry_run=True).num_lanes == 2
 
 
-def test_what_is_no_directory_and_no_function_is_refused():
-    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
-    for name, value in (("checkpoint", 3), ("on_chunk", 3)):
-        with pytest.raises(TypeError, match=f"{name}: .*; accepted: a .*, or None"):
-            jb.plan(jb.make_learner("uniform"), mdp, 10, 1, **{name: value})
+SMALL = jb.make_instance("hard-general", theta=[0, 1], num_actions=2, gap=0.1)
+LARGE = jb.make_instance("random-ordered", key=jax.random.key(0), horizon=4, width=3, num_actions=3)
+
+
+def test_shapes_are_mixed_and_padded():
+    instances = {
+        "small": jb.make_instance("prophet-uniform", **SIZES),
+        "large": jb.make_instance("prophet-uniform", horizon=4, capacity=3, num_values=3),
+    }
+    ucbvi = {"U": jb.make_learner("ucbvi")}
+    dataset = jb.sweep(**configuration(learners=ucbvi, instances=instances, num_seeds=3))
+    assert dataset["regret"].notnull().all()
+    policy = dataset["final_policy"]
+    assert dict(policy.sizes) == {"learner": 1, "instance": 2, "seed": 3, "stage": 4, "level": 4}
+    assert policy.sel(instance="large").notnull().all()
+    assert policy.sel(instance="small", stage=[1, 2, 3], level=[0, 1, 2]).notnull().all()
+    assert policy.sel(instance="small", stage=4).isnull().all()
+    assert policy.sel(instance="small", level=3).isnull().all()
+
+
+def test_padding_is_nan_and_names_are_empty_without_labels():
+    ds = store_instances(xarray.Dataset(coords={"instance": ["s", "l"]}), {"s": SMALL, "l": LARGE})
+    assert not "".join(ds["action_name"].values.ravel().tolist())
+    assert ds["reward_scale"].values.tolist() == [1.0, 1.0]
+    assert dict(ds.sizes) == {"instance": 2, "stage": 4, "level": 4, "action": 3, "outcome": 3}
+    assert int(ds["mdp_prob"].sel(instance="s").notnull().sum()) == SMALL.prob.size
+    assert bool(ds["mdp_rank"].sel(instance="s").isnull().all())
+    np.testing.assert_array_equal(ds["mdp_reward"].sel(instance="l").values, LARGE.reward)
+    assert ds["mdp_start"].values.tolist() == [1, 3]
+
+
+def test_texts_of_a_user_stay():
+    ds = xarray.Dataset(
+        {"regret": ("episode", [1.0], {"units": "$"}), "my_own": ("episode", [1.0])}
+    )
+    ds = annotate(ds)
+    assert ds["regret"].attrs == {"long_name": TEXTS["regret"][0], "units": "$"}
+    assert ds["my_own"].attrs == {"long_name": "my own", "units": "1"}

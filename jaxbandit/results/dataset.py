@@ -35,16 +35,13 @@ from jaxbandit.engines.tables import optimal_policy, optimal_value
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, labels_of
 from jaxbandit.metrics import METRICS
-from jaxbandit.parameter_axis import index_parameters, parameter_coordinates
-from jaxbandit.sweeps.checkpoint import CheckpointFile
-from jaxbandit.sweeps.families import Instances
-from jaxbandit.sweeps.parameters import LearnerGrid
-from jaxbandit.sweeps.tiles import lanes_of
+from jaxbandit.results.axes import index_parameters, parameter_coordinates
 
 if TYPE_CHECKING:
     import xarray
 
-AXES = {
+LANE = ("learner", "instance", "parameter", "seed")
+AXES: dict[str, tuple[str, ...]] = {
     "regret": ("episode",),
     "final_gap": (),
     "final_policy": ("stage", "level"),
@@ -93,49 +90,66 @@ TEXTS: dict[str, tuple[str, str]] = {
 
 
 def make_dataset(
-    results: Sequence[CheckpointFile],
-    learners: Mapping[str, LearnerGrid],
-    instances: Instances,
+    results: Sequence[Any],
+    learners: Mapping[str, Any],
+    instances: Any,
     seeds: Sequence[int],
     points: np.ndarray,
     config: Mapping[str, Any],
     metric_dims: Mapping[str, tuple[str, ...]] | None = None,
 ) -> xarray.Dataset:
-    """Puts the results of all tiles in their places; lanes without one stay nan."""
+    """Puts the results of all tiles in their places; lanes without one stay nan.
+
+    Args:
+        results: what tiles found: a ``header`` with their lanes, and ``arrays`` [lanes, ...].
+        learners: name -> `LearnerGrid`.
+        instances: name -> MDP, with their ``families``.
+        seeds: of the sweep.
+        points: the recorded episodes.
+        config: the configuration.
+        metric_dims: metric -> names of its axes.
+    """
     import xarray
 
     with_points = any(grid.names for grid in learners.values())
-    lane_dims = ("learner", "instance", "parameter", "seed")
-    lane_shape = (
-        len(learners),
-        len(instances),
-        max(grid.size for grid in learners.values()),
-        len(seeds),
-    )
+    sizes = {
+        "stage": max(mdp.horizon for mdp in instances.values()),
+        "level": max(mdp.width for mdp in instances.values()) + 1,
+        "episode": len(points),
+    }
+    axes = AXES | dict(metric_dims or {})
     variables: dict[str, Any] = {}
     for name in dict.fromkeys([*AXES, *(name for found in results for name in found.arrays)]):
-        axes = (AXES | dict(metric_dims or {})).get(name)
-        values = _fill(name, results, list(learners), list(instances), seeds, lane_shape, axes)
-        values = _same_at_every_point(values, learners)
-        named = axes or ()  # a metric's own axes, and those of a report, may have no names
+        # a metric's own axes, and those of a report, may have no names
+        named = axes.get(name, ())
+        values = _fill(name, results, learners, list(instances), seeds, named, sizes)
         unnamed = (f"{name}_axis{j}" for j in range(values.ndim - 4 - len(named)))
-        variables[name] = ((*lane_dims, *named, *unnamed), values)
+        variables[name] = ((*LANE, *named, *unnamed), values)
     _cut_phases(variables)
-    variables |= _seconds(results, list(learners), list(instances), config["num_episodes"])
-    variables |= _optimal(instances)
-    dataset = xarray.Dataset(
-        {
-            name: _padded(dims, values, instances, points)
+    phases = variables["active_actions"][1].shape[4]
+    if not with_points:
+        variables = {
+            name: (tuple(dim for dim in dims if dim != "parameter"), values[:, :, 0])
             for name, (dims, values) in variables.items()
         }
-        if with_points
-        else {
-            name: _padded(*_without_parameter(dims, values), instances, points)
-            for name, (dims, values) in variables.items()
-        },
-        coords=_coordinates(learners, instances, seeds, points, variables, with_points),
-        attrs=_attributes(config),
-    )
+    variables |= _seconds(results, list(learners), list(instances), config["num_episodes"])
+    policies = stack_padded([optimal_policy(mdp) for mdp in instances.values()])
+    variables["optimal_policy"] = (("instance", "stage", "level"), policies)
+    variables["optimal_value"] = ("instance", np.array([*map(optimal_value, instances.values())]))
+    coords: dict[str, Any] = {
+        "learner": list(learners),
+        "instance": list(instances),
+        "seed": np.asarray(seeds, np.int64),
+        "episode": points,
+        "phase": np.arange(1, phases + 1),
+        "stage": np.arange(1, sizes["stage"] + 1),
+        "level": np.arange(sizes["level"]),
+        "family": ("instance", [instances.families[name] for name in instances]),
+    }
+    if with_points:
+        grids = {name: (grid.names, grid.learner.params) for name, grid in learners.items()}
+        coords |= parameter_coordinates(grids)
+    dataset = xarray.Dataset(variables, coords=coords, attrs=_attributes(config))
     return annotate(store_instances(index_parameters(dataset), instances))
 
 
@@ -166,38 +180,35 @@ def warn_of_nan(dataset: xarray.Dataset, metrics: Mapping[str, Any]) -> None:
 
 def _fill(
     name: str,
-    results: Sequence[CheckpointFile],
-    learners: list[str],
+    results: Sequence[Any],
+    learners: Mapping[str, Any],
     instances: list[str],
     seeds: Sequence[int],
-    lane_shape: tuple[int, ...],
-    axes: tuple[str, ...] | None,
+    named: tuple[str, ...],
+    sizes: Mapping[str, int],
 ) -> np.ndarray:
-    """One variable [learner, instance, parameter, seed, ...], padded with nan to the largest
-    record."""
+    """One variable [learner, instance, parameter, seed, ...]: nan where there is nothing; learners without a grid are the
+    same at every point."""
     having = [found for found in results if name in found.arrays]
-    if len({found.arrays[name].ndim for found in having}) > 1:
-        shapes = sorted({found.arrays[name].shape[1:] for found in having}, key=len)
-        raise ValueError(f"{name}: shapes {shapes}; accepted: one number of axes for all learners")
-    if having:
-        tail = tuple(np.max([found.arrays[name].shape[1:] for found in having], axis=0).astype(int))
-    else:
-        tail = (1,) * len(axes or ())
+    shapes = {found.arrays[name].shape[1:] for found in having} or {(1,) * len(named)}
+    if len(set(map(len, shapes))) > 1:
+        shown = sorted(shapes, key=len)
+        raise ValueError(f"{name}: shapes {shown}; accepted: one number of axes for all learners")
+    tail = np.max([*shapes], axis=0).astype(int)
+    tail[: len(named)] = [sizes.get(axis, size) for axis, size in zip(named, tail, strict=False)]
+    points = max(grid.size for grid in learners.values())
     values = np.full(
-        (*lane_shape, *tail), np.nan, np.float32 if name in SMALL_NUMBERS else np.float64
+        (len(learners), len(instances), points, len(seeds), *tail),
+        np.nan,
+        np.float32 if name in SMALL_NUMBERS else np.float64,
     )
-    column = {seed: j for j, seed in enumerate(seeds)}
+    rows, column = list(learners), {seed: j for j, seed in enumerate(seeds)}
     for found in having:
-        corner: Any = tuple(slice(0, size) for size in found.arrays[name].shape[1:])
-        for row, (learner, instance, point, seed) in enumerate(lanes_of(found.header)):
+        corner: Any = tuple(map(slice, found.arrays[name].shape[1:]))
+        for row, (learner, instance, point, seed) in enumerate(found.header["lanes"]):
             if seed in column:
-                place = (learners.index(learner), instances.index(instance), point, column[seed])
+                place = (rows.index(learner), instances.index(instance), point, column[seed])
                 values[(*place, *corner)] = found.arrays[name][row]
-    return values
-
-
-def _same_at_every_point(values: np.ndarray, learners: Mapping[str, LearnerGrid]) -> np.ndarray:
-    """Values [learner, instance, parameter, ...] where learners without a grid have theirs everywhere."""
     for row, grid in enumerate(learners.values()):
         if not grid.names:
             values[row] = values[row, :, :1]
@@ -213,35 +224,12 @@ def _cut_phases(variables: dict[str, Any]) -> None:
         variables[name] = (dims, values[:, :, :, :, :count])
 
 
-def _without_parameter(
-    dims: tuple[str, ...], values: np.ndarray
-) -> tuple[tuple[str, ...], np.ndarray]:
-    if "parameter" not in dims:
-        return dims, values
-    return tuple(dim for dim in dims if dim != "parameter"), values[:, :, 0]
-
-
-def _padded(
-    dims: tuple[str, ...], values: np.ndarray, instances: Mapping[str, MDP], points: np.ndarray
-) -> tuple[tuple[str, ...], np.ndarray]:
-    """Pads stages, levels and episodes to the sizes of the coordinates."""
-    sizes = {
-        "stage": max(mdp.horizon for mdp in instances.values()),
-        "level": max(mdp.width for mdp in instances.values()) + 1,
-        "episode": len(points),
-    }
-    short = [(0, sizes.get(dim, size) - size) for dim, size in zip(dims, values.shape, strict=True)]
-    return dims, np.pad(values, short, constant_values=np.nan) if any(
-        extra for _, extra in short
-    ) else values
-
-
 def _seconds(
-    results: Sequence[CheckpointFile], learners: list[str], instances: list[str], num_episodes: int
+    results: Sequence[Any], learners: list[str], instances: list[str], num_episodes: int
 ) -> dict[str, Any]:
     totals = np.zeros((3, len(learners), len(instances)))
     for found in results:
-        lanes = lanes_of(found.header)
+        lanes = found.header["lanes"]
         shares = [found.header[name] / len(lanes) for name in ("compile_seconds", "run_seconds")]
         for learner, instance, _, _ in lanes:
             place = (slice(None), learners.index(learner), instances.index(instance))
@@ -250,39 +238,6 @@ def _seconds(
     rate = np.divide(episodes, running, out=np.full_like(running, np.nan), where=running > 0)
     named = {"compile_seconds": compiling, "run_seconds": running, "episodes_per_second": rate}
     return {name: (("learner", "instance"), values) for name, values in named.items()}
-
-
-def _optimal(instances: Mapping[str, MDP]) -> dict[str, Any]:
-    policies = stack_padded([optimal_policy(mdp) for mdp in instances.values()])
-    return {
-        "optimal_value": (("instance",), np.array([*map(optimal_value, instances.values())])),
-        "optimal_policy": (("instance", "stage", "level"), policies),
-    }
-
-
-def _coordinates(
-    learners: Mapping[str, LearnerGrid],
-    instances: Instances,
-    seeds: Sequence[int],
-    points: np.ndarray,
-    variables: Mapping[str, Any],
-    with_points: bool,
-) -> dict[str, Any]:
-    sizes = variables["active_actions"][1].shape
-    coords: dict[str, Any] = {
-        "learner": list(learners),
-        "instance": list(instances),
-        "seed": np.asarray(seeds, np.int64),
-        "episode": points,
-        "phase": np.arange(1, sizes[4] + 1),
-        "stage": np.arange(1, max(mdp.horizon for mdp in instances.values()) + 1),
-        "level": np.arange(max(mdp.width for mdp in instances.values()) + 1),
-        "family": ("instance", [instances.families[name] for name in instances]),
-    }
-    if with_points:
-        named = {name: (grid.names, grid.learner.params) for name, grid in learners.items()}
-        coords |= parameter_coordinates(named)
-    return coords
 
 
 def _attributes(config: Mapping[str, Any]) -> dict[str, str]:

@@ -27,33 +27,33 @@ from jaxbandit import checks
 from jaxbandit.learner import RESERVED, Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import check_metrics, dims_of
-from jaxbandit.sweeps.checkpoint import CheckpointFile
-from jaxbandit.sweeps.dataset import AXES, make_dataset, warn_of_nan
-from jaxbandit.sweeps.estimate import measure
-from jaxbandit.sweeps.families import Instances, expand_instances
-from jaxbandit.sweeps.groups import (
+from jaxbandit.results.dataset import AXES, make_dataset, warn_of_nan
+from jaxbandit.sweeps.arguments import Instances, LearnerGrid, expand_instances, expand_learners
+from jaxbandit.sweeps.checkpoint import CheckpointFile, Store
+from jaxbandit.sweeps.forecast import Plan, measure
+from jaxbandit.sweeps.identity import Identity, backend_fingerprint, configuration
+from jaxbandit.sweeps.lanes import (
+    Group,
     check_reports,
     choose_devices,
     device_memory,
+    lanes_of,
     make_groups,
-    most_workers,
+    make_tiles,
+    max_workers,
 )
-from jaxbandit.sweeps.identity import Identity, bits_of, configuration
-from jaxbandit.sweeps.loop import Settings, run_watched
-from jaxbandit.sweeps.options import SweepOptions, with_options
-from jaxbandit.sweeps.parameters import LearnerGrid, expand_learners
-from jaxbandit.sweeps.processes import (
+from jaxbandit.sweeps.loop import run_watched
+from jaxbandit.sweeps.options import Settings, SweepOptions, with_options
+from jaxbandit.sweeps.progress import Progress
+from jaxbandit.sweeps.shards import (
     assign,
     begun_episodes,
     checkpoint_state,
     exchange,
     forget_stale,
-    open_store,
-    set_aside,
+    in_turn,
+    seeds_of,
 )
-from jaxbandit.sweeps.progress import Progress
-from jaxbandit.sweeps.shards import seeds_of
-from jaxbandit.sweeps.tiles import Group, Plan, lanes_of, make_tiles
 from jaxbandit.xla.compat import on_host
 from jaxbandit.xla.compilations import persistent_cache
 
@@ -70,7 +70,6 @@ class Job(NamedTuple):
     grids: dict[str, LearnerGrid]
     mdps: Instances
     seeds: list[int]
-    num_seeds: int
     settings: Settings
     groups: list[Group]
 
@@ -102,7 +101,7 @@ def sweep(
         **options: the fields of `jaxbandit.sweeps.options.SweepOptions`, which explains them.
 
     Returns:
-        An ``xarray.Dataset`` (see `jaxbandit.sweeps.dataset`). With several processes, the same in
+        An ``xarray.Dataset`` (see `jaxbandit.results.dataset`). With several processes, the same in
         all of them.
 
     Example:
@@ -117,67 +116,57 @@ def sweep(
     if dry_run:
         warnings.warn("sweep(dry_run=True) is now jb.plan(...)", DeprecationWarning, stacklevel=4)
         return make_plan(job)  # type: ignore[return-value]
-    grids, mdps, seeds, count, settings, groups = job
-    config = configuration(grids, mdps, groups, settings, options.record)
-    bits, identity = bits_of(settings.devices[0]), Identity(settings, groups)
-    store = None
-    if options.checkpoint is not None:
-        store = open_store(
-            options.checkpoint,
-            config=config,
-            bits=bits,
-            identity=identity,
-            resume=options.resume,
-            allow_other_bits=options.allow_backend_change,
-        )
+    grids, mdps, seeds, settings, groups = job
+    config = configuration(grids, mdps, groups, settings)
+    backend, identity = backend_fingerprint(settings.devices[0]), Identity(settings, groups)
+    store: Store | None = None
+    if (folder := settings.checkpoint) is not None:
+        store = in_turn(
+            lambda first: Store(
+                folder, config, backend, identity, settings.resume, settings.allow_backend_change, alone=first
+            )
+        )  # fmt: skip
     held = checkpoint_state(store)
     tiles, mine = assign(groups, held, seeds)
     if store is not None and identity.lower_engines(tiles, held.headers):
-        held = checkpoint_state(set_aside(store))
+        in_turn(lambda first: store.set_aside())
+        held = checkpoint_state(store)
         _, mine = assign(groups, held, seeds)
     known = [found for found in held.results if held.first_holder(found) == jax.process_index()]
-    described = {
-        **config,
-        "bits": bits,
-        "other_bits": [] if store is None else store.other_bits,
-        "programs": identity.by_learner(),
-        "num_seeds": count,
-        "shard": None if options.shard is None else list(options.shard),
-        "chunk_size": options.chunk_size,
-        "max_lanes": options.max_lanes,
-        "max_bytes": options.max_bytes,
-        "devices": len(settings.devices),
-        "workers": settings.workers,
-    }
-    measured = settings.metrics
-    dims = {name: ("episode", *(dims_of(metric) or ())) for name, metric in measured.items()}
+    total = settings.num_episodes
     dataset = partial(
         make_dataset, learners=grids, instances=mdps, seeds=seeds, points=settings.points,
-        config=described, metric_dims=dims,
+        config={
+            **config,
+            "bits": backend,
+            "other_bits": [] if store is None else store.other_backends,
+            "programs": identity.by_learner(),
+            "num_seeds": settings.num_seeds,
+            "shard": None if settings.shard is None else list(settings.shard),
+            **{name: getattr(settings, name) for name in ("chunk_size", "max_lanes", "max_bytes", "workers")},
+            "devices": len(settings.devices),
+        },
+        metric_dims={name: ("episode", *(dims_of(metric) or ())) for name, metric in settings.metrics.items()},
     )  # fmt: skip
-    total, on_chunk = settings.num_episodes, options.on_chunk
 
-    def report(under_way: dict[int, CheckpointFile]) -> None:
-        parts = [*known, *under_way.values()]
+    def report(in_progress: dict[int, CheckpointFile], on_chunk: Any = settings.on_chunk) -> None:
+        parts = [*known, *in_progress.values()]
         done = sum(
             len(lanes_of(each.header)) * each.header.get("episodes", total) for each in parts
         )
         lanes = len(seeds) * sum(len(group.cells) for group in groups)
-        if on_chunk is not None:
-            on_chunk(Progress(done, total * lanes, partial(dataset, parts)))
+        on_chunk(Progress(done, total * lanes, partial(dataset, parts)))
 
-    told = report if on_chunk is not None else None
     done = total * sum(len(lanes_of(found.header)) for found in known)
     begun = begun_episodes(held, mine)
-    everything = exchange(
-        known
-        + run_watched(settings, groups, mine, store, options.progress, told, done=done, begun=begun)
-    )
+    notify = None if settings.on_chunk is None else report
+    run = run_watched(settings, groups, mine, store, notify, done=done, begun=begun)
+    everything = exchange(known + run)
     if store is not None:
         forget_stale(store, everything)
         store.close()
     found = dataset(everything)
-    warn_of_nan(found, measured)
+    warn_of_nan(found, settings.metrics)
     return found
 
 
@@ -245,24 +234,19 @@ def prepare(
     total = checks.whole("num_episodes", num_episodes, at_most=checks.MOST_EPISODES)
     count = checks.whole("num_seeds", num_seeds, at_most=checks.MOST_SEEDS)
     params = (name for grid in grids.values() for name in grid.learner.params)
-    measured = check_metrics(options.metrics, taken=(*AXES, *RESERVED, *params))
     seeds = list(range(count)) if options.shard is None else seeds_of(options.shard, count)
     if not seeds:
         raise ValueError(
             f"shard: {options.shard!r} of {count} seeds is empty; accepted: at most {count} shards"
         )
-    chosen, workers = choose_devices(options.devices)
-    own = {each.name: getattr(options, each.name) for each in dataclasses.fields(options)}
-    settings = Settings(
-        **own | {"devices": chosen, "metrics": measured},
-        num_episodes=total,
-        points=options.record.points(total),
-        workers=workers,
-    )
-    groups = make_groups(grids, mdps, options.engine, settings)
+    devices, workers = choose_devices(options.devices)
+    own = {each.name: getattr(options, each.name) for each in dataclasses.fields(options)} | {
+        "devices": devices,
+        "metrics": check_metrics(options.metrics, taken=(*AXES, *RESERVED, *params)),
+    }
+    points = options.record.points(total)
+    settings = Settings(**own, num_episodes=total, num_seeds=count, points=points, workers=workers)
+    groups = make_groups(grids, mdps, settings)
     check_reports(groups)
-    workers = most_workers(groups, settings, options.max_lanes, options.max_bytes)
-    settings = dataclasses.replace(settings, workers=workers)
-    return Job(
-        grids=grids, mdps=mdps, seeds=seeds, num_seeds=count, settings=settings, groups=groups
-    )
+    settings = dataclasses.replace(settings, workers=max_workers(groups, settings))
+    return Job(grids=grids, mdps=mdps, seeds=seeds, settings=settings, groups=groups)

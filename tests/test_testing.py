@@ -18,9 +18,19 @@ from jaxbandit.testing import Notes, Property, Summary, check_learner, run_lanes
 SHORT = {"episodes_scale": 0.01, "last_epsilon": 0.1, "threshold": 0.2}
 """ExpRef with phases of 12 to 40 episodes."""
 
-# prophet-bandit wants an MDP of one level, so its conformance is in its own file.
+ARMS = (
+    "ucb1", "kl-ucb", "thompson", "imed", "moss", "epsilon-greedy", "exp3", "explore-then-commit",
+    "elimination", "kl-ucb-epochs",
+)  # fmt: skip
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    **{name: (name, {}) for name in LEARNERS.names() if name != "prophet-bandit"},
+    **{name: (name, {}) for name in LEARNERS.names()},
+    "prophet-bandit": ("prophet-bandit", {"episodes_scale": 0.05, "threshold_scale": 0.1}),
+    "expref-shared, ordered": (
+        "expref-shared",
+        {"ordered": True, "episodes_scale": 0.004, "last_epsilon": 0.1, "deviations": 1.5},
+    ),
+    "psrl, stationary": ("psrl", {"stationary": True, "prior": 1.0}),
+    "q-learning, stationary": ("q-learning", {"stationary": True}),
     "expref": ("expref", SHORT),
     "ordered-expref": ("ordered-expref", SHORT),
     "expref-shared": ("expref-shared", SHORT),
@@ -36,8 +46,12 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_conformance(case):
     name, parameters = CASES[case]
-    learner = jb.make_learner(name, **parameters)
-    summary = check_learner(learner)
+    learner, mdp = jb.make_learner(name, **parameters), None
+    if name in ARMS:
+        mdp = jb.make_instance("bandit", means=[0.2, 0.5, 0.8, 0.75])
+    elif name == "prophet-bandit":
+        mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=2)
+    summary = check_learner(learner, mdp)
     assert summary.learner == name
     checked = {row.name for row in summary.properties}
     assert {"policies", "jit = eager", "lanes = loop (episodes)"} <= checked

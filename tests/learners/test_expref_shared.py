@@ -288,13 +288,6 @@ def test_what_is_repeated_is_active():
             assert int(state.inner.phase) == 0 or kept.all()
 
 
-@pytest.mark.parametrize("ordered", [False, True])
-def test_conformance(ordered):
-    short = {"episodes_scale": 0.004, "last_epsilon": 0.1}
-    short["deviations" if ordered else "threshold"] = 1.5 if ordered else 0.2
-    jb.testing.check_learner(expref_shared(ordered=ordered, **short))
-
-
 def test_it_finds_the_optimal_policy_on_a_long_run():
     """10^8 episodes on the block engine, 8 seeds: the last policy is optimal in every one.
 

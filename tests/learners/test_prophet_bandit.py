@@ -104,11 +104,6 @@ def test_other_widths_are_refused():
         prophet_bandit(first_epsilon=0)
 
 
-def test_conformance():
-    mdp = instance(0, horizon=3, num_values=2)
-    jb.testing.check_learner(prophet_bandit(episodes_scale=0.05, threshold_scale=0.1), mdp)
-
-
 def test_both_engines_agree_in_law():
     """400 runs of 600 episodes on each engine, regret at two points: Kolmogorov and Smirnov's test,
     false-alarm rate 1e-6 each."""

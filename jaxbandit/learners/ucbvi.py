@@ -36,7 +36,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import choice, number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import (
@@ -49,6 +48,7 @@ from jaxbandit.learners.model import (
     scan_stages,
     visited_entries,
 )
+from jaxbandit.specs import Choice, Flag, Real, as_params, takes
 from jaxbandit.types import Array
 
 PRESETS = {"theory": 1.0, "practical": 2.0**-5, "practical-bernstein": 2.0**-8}
@@ -61,7 +61,7 @@ class UCBVIState(NamedTuple):
     reward: Array
     """float32 [S, k, A]: r + b (Hoeffding) or r (Bernstein); 1 where N = 0."""
     transition: Array
-    """float32 [S, k, A, k]: p; 0 where N = 0."""
+    """float32 [S, k, k, A]: p by next level, level and action; 0 where N = 0."""
     q: Array | None
     """float32 [H, k, A]: Q of the next episode, if it bounds the one after (``monotone``); else None."""
     values: Array
@@ -92,6 +92,16 @@ class UCBVIConstants(NamedTuple):
     """float32 []: L."""
 
 
+BONUS_SCALE = Real(low=0)
+
+
+@takes(
+    bonus_scale=BONUS_SCALE,
+    monotone=Flag,
+    bonus=Choice("hoeffding", "bernstein"),
+    preset=Choice(None, *PRESETS),
+    stationary=Flag,
+)
 def ucbvi(
     bonus_scale: float | None = None,
     monotone: bool = False,
@@ -115,15 +125,14 @@ def ucbvi(
         >>> learner.feedback, float(learner.params["bonus_scale"])
         ('semi-bandit', 0.03125)
     """
-    choice("preset", preset, (None, *PRESETS))
     if bonus_scale is None:
         bonus_scale = PRESETS[preset or "theory"]
     if bonus is None:
         bonus = "bernstein" if preset == "practical-bernstein" else "hoeffding"
-    choice("bonus", bonus, ("hoeffding", "bernstein"))
     return _learner("ucbvi", bonus_scale, bonus == "bernstein", monotone, stationary, False)
 
 
+@takes(bonus_scale=BONUS_SCALE, stationary=Flag)
 def ucbvi_doubling(bonus_scale: float = 1.0, stationary: bool = False) -> Learner:
     """UCB-VI with ``bonus_scale`` times the Hoeffding bonus, planning on doubled counts.
 
@@ -141,26 +150,17 @@ def ucbvi_doubling(bonus_scale: float = 1.0, stationary: bool = False) -> Learne
 def _learner(
     name: str, scale: Any, bernstein: bool, monotone: bool, stationary: bool, doubling: bool
 ) -> Learner:
-    choice("monotone", monotone, (False, True))
-    choice("stationary", stationary, (False, True))
-    check({"bonus_scale": scale})
     init, update = _functions(bernstein, monotone, stationary, doubling)
     return Learner(
         init=init,
         act=act,
         update=update,
         feedback="semi-bandit",
-        params={"bonus_scale": np.float32(scale)},
         name=name,
         report=report if doubling else None,
         constants=constants,
-        check=check,
+        **as_params({"bonus_scale": BONUS_SCALE}, bonus_scale=scale),
     )
-
-
-def check(params: Any) -> None:
-    """Refuses bonus scales that are not finite numbers >= 0."""
-    number("bonus_scale", params["bonus_scale"], low=0)
 
 
 def constants(problem: Problem, params: Any) -> UCBVIConstants:
@@ -193,7 +193,7 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
         return UCBVIState(
             model=model,
             reward=jnp.ones(model.visits.shape, jnp.float32),
-            transition=jnp.zeros(model.moves.shape, jnp.float32),
+            transition=jnp.zeros((len(model.moves), k, k, A), jnp.float32),
             q=jnp.ones((H, k, A), jnp.float32) if monotone else None,
             values=jnp.ones((H, k), jnp.float32),
             policy=jnp.zeros((H, k + 1), jnp.int32),
@@ -217,7 +217,7 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
         state = state._replace(
             model=model,
             reward=state.reward.at[at].set(mean, mode="drop"),
-            transition=state.transition.at[at].set(share, mode="drop"),
+            transition=state.transition.at[stage, :, level, action].set(share, mode="drop"),
         )
         if not doubling:
             return planned(state, constants)
@@ -278,9 +278,7 @@ def bernstein_q(
     """r + p V + b of a stage, [k, A]; 1 where N = 0, where ``inverse``, else 1 / N, is 0."""
     del ceiling
     mean, log_term = jnp.clip(reward, 0, 1), constants.log_term
-    value, square, doubt = jnp.moveaxis(
-        expected_values(transition, jnp.stack([tail, tail**2, unknown], axis=-1)), -1, 0
-    )
+    value, square, doubt = expected_values(transition, jnp.stack([tail, tail**2, unknown]))
     variance = jnp.maximum(square - value**2, 0)
     bonus = (
         jnp.sqrt(8 * log_term * mean * (1 - mean) * inverse)

@@ -14,7 +14,7 @@ from jaxbandit.feedback import SemiBanditFeedback, observe
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem, make_learner
 from jaxbandit.learners.ucbvi import optimistic_q, ucbvi, ucbvi_doubling
-from jaxbandit.testing.lanes import play_episode
+from jaxbandit.testing import play_episode
 
 BERNSTEIN = [ucbvi(bonus="bernstein", monotone=monotone).update for monotone in (False, True)]
 VARIANTS = [(bonus, monotone) for bonus in ("hoeffding", "bernstein") for monotone in (False, True)]
@@ -152,7 +152,7 @@ def test_counts_and_model_are_those_of_the_script(bonus):
         assert (state.visits[here].item(), state.model.moves[here].tolist()) == (len(seen), moves)
         whole, fraction = state.model.rewards[:, *here].tolist()
         assert whole + fraction / 2**30 == sum(r for _, _, r, _ in seen)
-        model = [float(state.reward[here]), *state.transition[here].tolist()]
+        model = [float(state.reward[here]), *state.transition[i, :, level - 1, a].tolist()]
         if not seen:
             assert model == [1.0, 0.0, 0.0]
             continue

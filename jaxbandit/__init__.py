@@ -85,10 +85,10 @@ if TYPE_CHECKING:
     from jaxbandit.plotting.curves import plot_regret as plot_regret
     from jaxbandit.plotting.decisions import plot_comparison as plot_comparison
     from jaxbandit.plotting.decisions import plot_final as plot_final
+    from jaxbandit.plotting.decisions import plot_parameter as plot_parameter
     from jaxbandit.plotting.decisions import plot_profiles as plot_profiles
-    from jaxbandit.plotting.episode import plot_episode as plot_episode
-    from jaxbandit.plotting.parameter import plot_parameter as plot_parameter
     from jaxbandit.plotting.states import plot_active_sets as plot_active_sets
+    from jaxbandit.plotting.states import plot_episode as plot_episode
     from jaxbandit.plotting.states import plot_instance as plot_instance
     from jaxbandit.plotting.states import plot_policy as plot_policy
     from jaxbandit.results import load as load

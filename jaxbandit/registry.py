@@ -97,12 +97,14 @@ class Registry:
 
     def _elsewhere(self, name: Any) -> str:
         """A hint at what has this name, or means it, in another registry; empty if it is known here or nowhere."""
+        if not isinstance(name, str):
+            return ""
         meant = [*ALIASES.get(_plain(name), ()), name]
         if any(other in self.constructors for other in meant):
             return ""
         for registry in Registry.every:
             for other in meant:
-                if isinstance(other, str) and other in registry.constructors:
+                if other in registry.constructors:
                     return f'did you mean the {registry.kind} {other!r} (jb.make_{registry.kind}("{other}", ...))? '
         return ""
 

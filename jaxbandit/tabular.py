@@ -40,8 +40,8 @@ class Table:
         learner  regret
         UCB-VI    1,500
         ExpRef       20
-        >>> table.to("html")[:53]
-        '<table><tr><th>learner</th><th align="right">regret</'
+        >>> table.to("html")[:56]
+        "<table><tr><th style='text-align:left'>learner</th><th s"
     """
 
     head: Sequence[str]
@@ -54,6 +54,8 @@ class Table:
     """In text, dashes under the head; the other formats have rules of their own."""
     note: str = ""
     """A line under the table; in LaTeX a comment, and in CSV it is left out."""
+    title: str = ""
+    """A line above the table, likewise; in HTML its caption."""
 
     def __post_init__(self) -> None:
         """Refuses rows that do not fit the head."""
@@ -68,13 +70,12 @@ class Table:
         if not isinstance(format, str) or format not in (*FORMATS, "html"):
             raise ValueError(f"format: {format!r}; accepted: {', '.join(FORMATS)}, html")
         text = getattr(self, f"_{format}")([list(self.head), *map(list, self.rows)])
-        under = {
-            "text": f"\n{self.note}",
-            "markdown": f"\n\n{self.note}",
-            "latex": f"\n% {self.note}",
-        }
-        under["html"] = f"<p>{html.escape(self.note)}</p>"
-        return text + under.get(format, "") if self.note else text
+        apart = {"text": "\n", "markdown": "\n\n", "latex": "\n"}.get(format, "")
+        comment = "% " if format == "latex" else ""
+        if format in ("csv", "html"):
+            return text
+        above = f"{comment}{self.title}{apart}" if self.title else ""
+        return above + text + (f"{apart}{comment}{self.note}" if self.note else "")
 
     def __str__(self) -> str:
         """The table as text."""
@@ -111,15 +112,18 @@ class Table:
         return "\n".join([*above, *others, r"  \bottomrule", r"\end{tabular}"])
 
     def _html(self, lines: list[list[str]]) -> str:
-        sides = [' align="right"' if j in self.right else "" for j in range(len(self.head))]
+        # notebooks align to the right what does not say otherwise
+        ends = ["right" if j in self.right else "left" for j in range(len(self.head))]
         rows = [
             "".join(
-                f"<{tag}{side}>{html.escape(cell)}</{tag}>"
-                for side, cell in zip(sides, line, strict=True)
+                f"<{tag} style='text-align:{end}'>{html.escape(cell)}</{tag}>"
+                for end, cell in zip(ends, line, strict=True)
             )
             for tag, line in zip(["th"] + ["td"] * len(self.rows), lines, strict=True)
         ]
-        return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+        title = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
+        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        return f"<table>{title}{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{note}"
 
     def _aligned(self, lines: list[list[str]]) -> tuple[list[list[str]], list[int]]:
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -4,13 +4,13 @@ import jax
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.engines.blocks import counts
+from jaxbandit.engines.blocks import machine
 from jaxbandit.engines.blocks.outcomes import merge_outcomes
 from jaxbandit.learner import Blocks
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.threefry import key_words
 
-push_arms = jax.jit(counts.push_arms)
+push_arms = jax.jit(machine.push_arms)
 NUMBERS = [10, 10**4, 10**9, 10**12]
 SEEDS = 1000
 

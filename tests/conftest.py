@@ -1,5 +1,5 @@
-"""Strict numerics for every test: no silent dtype or rank promotion; compilations are cached
-between runs."""
+"""Strict numerics for every test: no silent dtype or rank promotion. Compilations are cached between runs, and tests of
+logic compile with fewer optimisations, which takes half as long."""
 
 import os
 import pathlib
@@ -10,13 +10,53 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import pytest
 
-CACHE = pathlib.Path(__file__).parent.parent / ".jax_cache"
+TESTS = pathlib.Path(__file__).parent
+CACHE = TESTS.parent / ".jax_cache"
+AS_USERS = ("engines", "experiments/bench", "kernels", "learners/test_from_blocks", "learners/test_renumbering", "sweeps",
+            "test_distributed", "test_testing", "testing", "xla")  # fmt: skip
+"""Tests that compare bits which an optimisation could change, as of two programs for one lane, compile as users do."""
+OF_LOGIC = (
+    "arguments",
+    "faults",
+    "identity",
+    "memory",
+    "progress",
+    "reached",
+    "shards",
+    "wrong_learners",
+)
+"""In ``sweeps``, those that do not."""
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def _is_quick(item):
+    place = item.path.relative_to(TESTS).as_posix()
+    return not place.startswith(AS_USERS) or place.startswith(
+        tuple(f"sweeps/test_{name}" for name in OF_LOGIC)
+    )
+
+
+def pytest_collection_modifyitems(items):
+    """Those that compile as users do come first, so that a process changes once."""
+    items.sort(key=_is_quick)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Programs of the other way of compiling are forgotten; processes that a test starts compile as it does."""
+    quick = _is_quick(item)
+    if jax.config.read("jax_disable_most_optimizations") != quick:
+        from jaxbandit.xla.programs import PROGRAMS
+
+        jax.config.update("jax_disable_most_optimizations", quick)
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = str(int(quick))
+        PROGRAMS.compiled.clear()
+        jax.clear_caches()
 
 
 @pytest.fixture(scope="session")

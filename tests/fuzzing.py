@@ -38,108 +38,55 @@ def sizes(low=1):
     return st.sampled_from([low, low + 1, np.int64(low + 1), float(low)])
 
 
-def tables(rows=2, columns=2):
-    """Small tables of numbers >= 0, with a few that are not."""
-    numbers = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, 1e-3, 7.25])
-    return st.lists(
-        st.lists(numbers, min_size=columns, max_size=columns), min_size=rows, max_size=rows
-    )
+def _rows(of, count=2):
+    return st.lists(of, min_size=count, max_size=count)
 
 
-def distributions(rows=2, columns=2):
-    row = st.sampled_from([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0], [0.5, 0.4], [1.5, -0.5]])
-    return st.lists(row, min_size=rows, max_size=rows)
-
-
-def costs():
-    row = st.lists(st.sampled_from([0, 1, 2, 7, 10**12, 0.5]), min_size=2, max_size=2)
-    return st.lists(row, min_size=2, max_size=2)
-
-
+TABLE = _rows(_rows(st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, 1e-3, 7.25])))
+ROW = st.sampled_from([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0], [0.5, 0.4], [1.5, -0.5]])
 KEYS = st.sampled_from([KEY, jax.random.key(2**32 - 1)])
-SUPPORT = {
-    "values": tables(),
-    "probabilities": distributions(),
-    "capacity": sizes(),
+ENDS = st.sampled_from([0.0, 0.5, 1.0])
+BY_HAND = {
+    "key": KEYS,
+    "values": TABLE,
+    "rewards": TABLE,
+    "probabilities": _rows(ROW),
+    "means": st.sampled_from([[0.1, 0.9], [0.5], [1, 0, 0.5]]),
+    "costs": _rows(_rows(st.sampled_from([0, 1, 2, 7, 10**12, 0.5]))),
+    "demand": ROW,
+    "arrivals": ROW,
+    "fares": st.sampled_from([[2, 1], [3.0], [-1]]),
+    "rows": st.sampled_from([["S+"], ("S.", "-#"), ["SS"], ["S"]]),
+    "low": ENDS,
+    "high": ENDS,
+    "gap": st.sampled_from([0, 0.25, 0.5, 0.1, 0.6, None]),
+    "theta": st.sampled_from([[0, 1], [1, 0], [0], [2, 2], None]),
+    "down_stages": st.sampled_from([[1], [1, 2], [2, 1], [3], None]),
+    "down_actions": st.sampled_from([[1], [1, 2], [1, 1], None]),
+    "num_downs": st.sampled_from([None, 1, 2]),
+    "num_episodes": st.sampled_from([None, 100, 1e6]),
     "value_scale": st.sampled_from([None, 1.0, 7.25, 100, 0.5]),
+    "reward_scale": st.sampled_from([None, 10.0, 1.0]),
+    "budget": sizes(0),
+    "num_values": sizes(2),
 }
-DRAWN = {"key": KEYS, "horizon": sizes(), "capacity": sizes(), "num_values": sizes(2)}
-RANDOM = {"key": KEYS, "horizon": sizes(), "width": sizes(), "num_actions": sizes()}
-GAPS = st.sampled_from([0, 0.25, 0.5, 0.1, 0.6, None])
-INSTANCES = {
-    "prophet-uniform": {"horizon": sizes(), "capacity": sizes(), "num_values": sizes(2)},
-    "prophet-random": DRAWN,
-    "prophet": SUPPORT,
-    "posted-pricing": SUPPORT,
-    "posted-pricing-random": DRAWN,
-    "knapsack": {
-        "probabilities": distributions(),
-        "rewards": tables(),
-        "costs": costs(),
-        "budget": sizes(0),
-        "reward_scale": st.sampled_from([None, 10.0, 1.0]),
-    },
-    "knapsack-random": {
-        "key": KEYS,
-        "horizon": sizes(),
-        "budget": sizes(0),
-        "num_outcomes": sizes(),
-    },
-    "hard-general": {
-        "num_actions": sizes(),
-        "theta": st.sampled_from([[0, 1], [1, 0], [0], [2, 2], None]),
-        "gap": GAPS,
-        "key": KEYS,
-        "horizon": st.sampled_from([None, 2, 1]),
-        "num_episodes": st.sampled_from([None, 100, 1e6]),
-    },
-    "hard-ordered": {
-        "horizon": st.sampled_from([2, 3]),
-        "num_actions": sizes(),
-        "down_stages": st.sampled_from([[1], [1, 2], [2, 1], [3], None]),
-        "down_actions": st.sampled_from([[1], [1, 2], [1, 1], None]),
-        "gap": GAPS,
-        "key": KEYS,
-        "num_downs": st.sampled_from([None, 1, 2]),
-    },
-    "bandit": {"means": st.sampled_from([[0.1, 0.9], [0.5], [1, 0, 0.5]])},
-    "bandit-random": {
-        "key": KEYS,
-        "num_arms": sizes(),
-        "low": st.sampled_from([0.0, 0.5]),
-        "high": st.sampled_from([0.5, 1.0]),
-    },
-    "random-general": RANDOM,
-    "random-ordered": RANDOM,
-    "riverswim": {"num_states": sizes(2), "horizon": sizes()},
-    "deep-sea": {"size": sizes(2), "move_cost": st.sampled_from([0.01, 0, 5, -1])},
-    "chain": {"num_states": sizes(2), "horizon": sizes(), "slip": st.sampled_from([0, 0.2, 1.5])},
-    "combination-lock": {"length": sizes(), "num_actions": sizes(2), "horizon": sizes()},
-    "six-arms": {"horizon": sizes()},
-    "frozen-lake": {
-        "map_name": st.sampled_from(["4x4", "8x8", "5x5"]),
-        "is_slippery": st.booleans(),
-        "horizon": sizes(),
-    },
-    "grid-world": {
-        "rows": st.sampled_from([["S+"], ("S.", "-#"), ["SS"], ["S"]]),
-        "horizon": sizes(),
-        "step_reward": st.sampled_from([-0.04, 0, 2]),
-    },
-    "secretary": {"num_candidates": sizes()},
-    "revenue-management": {
-        "fares": st.sampled_from([[2, 1], [3.0], [-1]]),
-        "arrivals": st.sampled_from([[0.5, 0.5], [0.5], [2]]),
-        "capacity": sizes(),
-        "horizon": sizes(),
-    },
-    "base-stock": {
-        "demand": st.sampled_from([[0.5, 0.5], [1], [0.4]]),
-        "capacity": sizes(),
-        "horizon": sizes(),
-        "fixed_cost": st.sampled_from([0, 4.0]),
-    },
-}
+"""Parameters of instances whose values belong together, or whose range is not data."""
+
+
+def of_specs(constructor, known=None, default=None):
+    """A strategy for every parameter of a constructor: ``known``, or what its spec calls good, or the default."""
+    specs, known = getattr(constructor, "specs", {}), known or {}
+    names = inspect.signature(constructor).parameters
+    good = {name: st.sampled_from(spec.good()) for name, spec in specs.items()}
+    return {name: known.get(name, good.get(name, default)) for name in names}
+
+
+def of_an_instance(name, chance):
+    """Every second one of the parameters that may be None is left out; sizes are given, and small."""
+    constructor = jb.INSTANCES.constructors[name]
+    parameters = inspect.signature(constructor).parameters.values()
+    given = {p.name for p in parameters if p.default is not None or chance.random() < 0.5}
+    return {p: s for p, s in of_specs(constructor, BY_HAND, sizes()).items() if p in given}
 
 
 @functools.cache
@@ -238,11 +185,15 @@ def check_instance(mdp):
     np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-6)
 
 
-def drawn(draw, strategies, odds=0.2):
-    """A value for every parameter; now and then an odd one."""
-    chance = evenly(draw)
+def drawn(draw, strategies, odds=0.2, specs=None):
+    """A value for every parameter; now and then an odd one, of any kind or what its spec calls odd."""
+    chance, specs = evenly(draw), specs or {}
+
+    def odd_of(name):
+        return odd() | st.sampled_from(specs[name].odd()) if name in specs else odd()
+
     return {
-        name: draw(odd() if chance.random() < odds else strategy)
+        name: draw(odd_of(name) if chance.random() < odds else strategy)
         for name, strategy in strategies.items()
     }
 
@@ -264,9 +215,10 @@ def outcome(case):
         assert case.check(answer) is not False, f"{case.name}{case.arguments}"
         return "right"
     words = {*case.arguments, "MDP", "mdp", "instance", "learner", "name", "values", "record"}
-    public = getattr(jb, case.name, None) if case.name in jb.__all__ else None
-    if inspect.isfunction(public):  # an argument that was not given may be the one that is needed
-        words |= {*inspect.signature(public).parameters}
+    constructors = {**jb.INSTANCES.constructors, **jb.LEARNERS.constructors}
+    called = constructors.get(case.name) or (case.name in jb.__all__ and getattr(jb, case.name))
+    if inspect.isfunction(called):  # an argument that was not given may be the one that is needed
+        words |= {*inspect.signature(called).parameters}
     named = set(re.findall(r"\w+", str(error))) & words
     assert named, f"{case.name}{case.arguments}: {error!r} names no argument"
     told = any(word in str(error) for word in ("accepted", "must", "needs", "give another"))

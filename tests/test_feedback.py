@@ -146,7 +146,7 @@ def test_what_is_hidden_does_not_move_what_is_shown(kind):
 
 @pytest.mark.parametrize("kind", ["full", "segments", "segments:0", "segments:m", "segments:-1", 3])
 def test_unknown_kind(kind):
-    accepted = "one-bit, bandit, trajectory, segments:m, semi-bandit"
+    accepted = ", ".join(feedback.kinds())
     with pytest.raises(ValueError, match=f"feedback: {kind!r}; accepted: {accepted}"):
         feedback.observe(kind, EPISODE)
     assert feedback.check_kind("bandit") == "bandit"

@@ -1,6 +1,6 @@
 """Every public name, called with good and odd values by turns: a right answer, or an error that names the argument.
 
-A few hundred calls here, 10,000 with ``-m slow`` (which prints how many ended how). Answers are
+Some two hundred calls here, 10,000 with ``-m slow`` (which prints how many ended how). Answers are
 checked against plain Python loops where the instance is small enough, which all of these are.
 """
 
@@ -26,7 +26,6 @@ from jaxbandit.learner import Learner
 
 pytestmark = pytest.mark.usefixtures("promotion_as_users_have_it")
 
-FAMILIES = sorted(fuzzing.INSTANCES)
 PLANNERS = ["evaluate", "policy_values", "regret", "visitation"]
 OF_AN_MDP = ["gaps", "mean_reward", "optimal", "optimal_values", "transition_kernel", "validate"]
 THEORY = ["thresholds", "schedule", "upper_bound_general", "upper_bound_ordered", "lower_bound_general",
@@ -51,17 +50,23 @@ ELSEWHERE = [
 
 
 def instance(draw):
-    name = draw(st.sampled_from(FAMILIES))
-    arguments = drawn(draw, fuzzing.INSTANCES[name])
+    name = draw(st.sampled_from(jb.INSTANCES.names()))
+    specs = getattr(jb.INSTANCES.constructors[name], "specs", {})
+    arguments = drawn(draw, fuzzing.of_an_instance(name, fuzzing.evenly(draw)), specs=specs)
     return Case(name, lambda **a: jb.make_instance(name, **a), arguments, fuzzing.check_instance)
 
 
 def learner(draw):
     name = draw(st.sampled_from(jb.LEARNERS.names()))
-    parameters = inspect.signature(jb.LEARNERS.constructors[name]).parameters
-    slips = [math.nan, math.inf, -1, 0, 0.5, True]  # a user's ordinary mistakes
-    good = st.sampled_from([None, None, 0.5, 1, 2])
-    arguments = drawn(draw, {p: good | st.sampled_from(slips) for p in parameters}, odds=0)
+    constructor = jb.LEARNERS.constructors[name]
+    specs = getattr(constructor, "specs", {})
+    usual = st.sampled_from([None, None, 0.5, 1, 2])
+    slips = usual | st.sampled_from([math.nan, math.inf, -1, 0, 0.5, True])
+    known = {
+        p: s | usual if p in specs else s
+        for p, s in fuzzing.of_specs(constructor, {}, slips).items()
+    }
+    arguments = drawn(draw, known, odds=0.1, specs=specs)
     arguments = {p: v for p, v in arguments.items() if v is not None}
 
     def check(made):
@@ -177,10 +182,9 @@ def statistics(draw):
                 np.testing.assert_allclose(answer[:3], (mean, low, high), rtol=1e-6, atol=1e-9)
         if name in ("band", "regret_band", "regret_difference", "paired_difference"):
             assert np.isfinite(answer.center).all() or not answer.n
-            assert (
-                answer.n < 2
-                or ((answer.low <= answer.center) & (answer.center <= answer.high)).all()
-            )
+            within = (answer.low <= answer.center) & (answer.center <= answer.high)
+            no_spread = np.isnan(answer.low) & np.isnan(answer.high)
+            assert answer.n < 2 or (within | no_spread).all()
 
     return Case(f"stats.{name}", function, arguments, check)
 
@@ -259,7 +263,7 @@ COVERED = {*PLANNERS, *OF_AN_MDP, *RECORDS, *ELSEWHERE, *STUDIES, "record", "the
            "make_instance", "make_learner", "register_instance", "register_learner", "plan", "lane_key"}  # fmt: skip
 
 
-@settings(max_examples=300, **RULES)
+@settings(max_examples=200, **RULES)
 @given(st.data())
 def test_calls_are_answered_rightly_or_refused_by_name(data):
     outcome(data.draw(st.sampled_from(KINDS))(data.draw))
@@ -295,4 +299,3 @@ def test_no_public_name_is_forgotten():
     public = {name: getattr(jb, name) for name in jb.__all__}
     callables = {name for name, value in public.items() if not inspect.ismodule(value)}
     assert callables <= COVERED, sorted(callables - COVERED)
-    assert set(FAMILIES) == set(jb.INSTANCES.names())

@@ -93,9 +93,13 @@ def check_points(arguments, found):
     np.testing.assert_array_equal(found.learner.params["bonus_scale"], np.float32(column))
 
 
+@functools.cache
+def alone():
+    return jb.sweep({"any": UNIFORM}, {"shop": MDP}, 10, 3, **HOW)
+
+
 def check_merged(arguments, whole):
-    alone = jb.sweep({"any": UNIFORM}, {"shop": MDP}, 10, 3, **HOW)
-    assert whole["regret"].values.tobytes() == alone["regret"].values.tobytes()
+    assert whole["regret"].values.tobytes() == alone()["regret"].values.tobytes()
 
 
 def check_tuned(arguments, tuned):
@@ -150,15 +154,14 @@ TEXT = st.sampled_from([None, "$", "<b>", "a title", "100 %", "$x$", "\x1b[31m",
 TITLE = {"title": TEXT}
 WHICH = {"kind": st.sampled_from(jb.stats.KINDS), "level": st.sampled_from([None, 0.9])}
 INSTANCE = st.sampled_from([None, "shop", "x"])
-EPISODES = st.sampled_from([5, 20, 1e1])
+EPISODES = st.sampled_from([10, 1e1])
 SETTINGS = [[{"bonus_scale": 0.5}], [{"bonus_scale": 0.25}, {"bonus_scale": 2}], [{"scale": 1}], [{"bonus_scale": -1}]]  # fmt: skip
 
 
 NAMES = [
     "Range", "Tuner", "describe", "final_policy", "from_blocks", "hardness", "in_units", "instance_of", "label", "labels_of", "merge", "one_bit",
-    "plot_active_sets", "plot_comparison", "plot_episode", "plot_final", "plot_instance", "plot_metric", "plot_parameter",
-    "plot_policy", "plot_profiles", "points", "reference", "reference_sweep", "run", "select", "trace", "tune",
-    "until_decided",
+    *sorted(set(jb.plotting.FIGURES) - {"plot_panels", "plot_regret"}),
+    "points", "reference", "reference_sweep", "run", "select", "trace", "tune", "until_decided",
 ]  # fmt: skip
 
 
@@ -169,7 +172,8 @@ def parts():
     small = st.sampled_from(fuzzing.pool())
     synthetic = st.just(fuzzing.sweep_results())
     learner = st.sampled_from([None, ["UCB-VI"], "ExpRef", ["x"]])
-    return {
+    new = {name: ({"ds": synthetic, **TITLE}, drawn_figure) for name, figure in jb.plotting.FIGURES.items() if name in NAMES and figure.of == "ds"}  # fmt: skip
+    return new | {
         "describe": ({"name": st.sampled_from(["expref", "prophet", "practical", "bandit"]),
                       "kind": st.sampled_from([None, "learner", "instance"])}, check_description),
         "from_blocks": ({"form": st.just(EXPREF.blocks), "name": st.just("mine"), "params": st.just(EXPREF.params),
@@ -237,7 +241,7 @@ def study(draw):
     return Case(name, functools.partial(call, name), arguments, functools.partial(check, arguments))
 
 
-@settings(max_examples=150, **RULES)
+@settings(max_examples=70, **RULES)
 @given(st.data())
 def test_studies_are_right_or_refused_by_name(data):
     outcome(study(data.draw))

@@ -91,7 +91,7 @@ def test_names_for_type_checkers_are_the_names_that_load():
         node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name)
     )
     seen = {alias.asname or alias.name for node in checked.body for alias in node.names}
-    assert set(jaxbandit.__all__) <= seen
+    assert set(jaxbandit.__all__) - set(jaxbandit.plotting.FIGURES) <= seen
     for name in seen:
         assert getattr(jaxbandit, name) is not None
 

@@ -175,6 +175,10 @@ BAD_POLICIES = {
     "nan": (changed(UNIFORM, (0, 1, 1), np.nan), r"policy: probability nan at stage 1, level 1, a"),
     "negative": (changed(UNIFORM, (0, 1), [1.5, -0.5]), r"policy: probability -0\.5 at stage 1"),
     "sum": (UNIFORM * 5, r"policy: probabilities at stage 1, level 0 sum to 5; they must sum to 1"),
+    "sum by 1e-4": (
+        UNIFORM * 1.0001,
+        r"policy: .* stage 1, level 0 sum to 1\.0001; they must sum to 1",
+    ),
     "all 0": (UNIFORM * 0, r"policy: probabilities at stage 1, level 0 sum to 0"),
     "shape": (UNIFORM[1:], r"policy: float64 of shape \(\d+, 3, 2\); accepted: integers"),
     "float actions": (ZEROS * 1.0, r"policy: float64 of shape"),

@@ -36,6 +36,7 @@ def test_linear_is_even_and_exact_for_long_runs():
         10**15,
     ]
     assert record.linear(200).points(3).tolist() == [1, 2, 3]
+    assert record.linear(4).points(10).tolist() == [3, 5, 8, 10], "rounded up"
 
 
 def test_log_has_constant_ratio():

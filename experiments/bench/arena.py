@@ -1,7 +1,8 @@
 """Speed beside what people use: jaxbandit, Numba loops, NumPy and rlberry-scool on the same work,
 in one run.
 
-Instances are the paper's I1 (A = 5; H = 15, 20; k = 2, 3, 4). Everyone plays whole runs and
+Instances are the paper's I1 (A = 5; H = 15, 20; k = 2, 3, 4), general MDPs with 4 to 100 states, RiverSwim and
+FrozenLake 8x8. Everyone plays whole runs and
 computes the exact regret of every episode (rlberry-scool: none). Contestants take turns, jaxbandit
 in one process and its peers in another; times are medians over the rounds, ratios are medians of
 the ratios within a round (peer /
@@ -28,8 +29,8 @@ from typing import Any
 
 from jaxbandit.checks import whole
 
-from .cases import expref_rows, scaling_rows, ucbvi_rows
-from .table import format_table
+from .cases import expref_rows, scaling_rows, states_rows, ucbvi_rows
+from .table import draw_states, format_table
 
 PAPER = [(H, k, 5) for H in (15, 20) for k in (2, 3, 4)]
 MOST = 10**9
@@ -46,6 +47,8 @@ class Bench:
     """Two of the six configurations and fewer episodes: about four minutes instead of twelve."""
     scaling: bool = False
     """Measure instead how the cost grows with lanes, H, k, A and T."""
+    states: bool = False
+    """Measure instead only MDPs with many states: general ones, RiverSwim and FrozenLake 8x8."""
     gpu_launches: bool = False
     """Count instead what our programs would launch on an A100, by compiling for one; needs the CUDA plugin (the extra
     `cuda12`) and no card."""
@@ -124,7 +127,7 @@ class Arena:
 
         ``us`` is microseconds per episode and lane.
         """
-        H, k, A = jobs[0]["size"]
+        H, k, A = jobs[0]["size"][:3]
         cores = len(self.cores)
         print(
             f"{jobs[0]['learner']}, H={H} k={k} A={A}, cores: {cores}", file=sys.stderr, flush=True
@@ -148,7 +151,7 @@ class Arena:
 
 
 def run(options: Bench) -> dict[str, Any]:
-    """All measurements: ``ucbvi`` and ``expref`` (or ``scaling``) are lists of rows.
+    """All measurements: ``ucbvi``, ``expref`` and ``states`` (or ``scaling``) are lists of rows.
 
     Example:
         >>> result = run(Bench(quick=True, one_core=True))  # doctest: +SKIP
@@ -175,7 +178,7 @@ def run(options: Bench) -> dict[str, Any]:
     sizes = [PAPER[0], PAPER[-1]] if options.quick else PAPER
     everything = range(os.cpu_count() or 1)
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else everything
-    only_one = options.one_core or options.scaling or len(cores) == 1
+    only_one = options.one_core or options.scaling or options.states or len(cores) == 1
     given = {
         key: str(value) if key == "output" else value for key, value in asdict(options).items()
     }
@@ -184,6 +187,10 @@ def run(options: Bench) -> dict[str, Any]:
         with contextlib.closing(Arena(chosen, options.rounds)) as arena:
             if options.scaling:
                 result["scaling"] = scaling_rows(arena, episodes, options.quick)
+                continue
+            if len(chosen) == 1:
+                result["states"] = states_rows(arena, episodes, options.quick)
+            if options.states:
                 continue
             result.setdefault("ucbvi", []).extend(ucbvi_rows(arena, sizes, options.lanes, episodes))
             result.setdefault("expref", []).extend(
@@ -223,6 +230,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(format_table(result))
     options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"all measurements: {options.output}")
+    if "states" in result:
+        figure = options.output.with_suffix(".svg")
+        draw_states(result["states"], figure)
+        print(f"time against states: {figure}")
     return 0
 
 

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from .arena import Arena
 
 Row = dict[str, Any]
-Size = tuple[int, int, int]
+Size = tuple[Any, ...]
+"""H, k, A and, if it is not the paper's I1, the name of the instance."""
+STATES = (4, 16, 25, 40, 64, 100)
+STATES_LANES = (1, 4, 16)
 
 SEEDS = 64
 """Seeds of the ExpRef runs."""
@@ -88,6 +91,21 @@ def expref_rows(
                         job(size, "jaxbandit", learner, SEEDS, num_episodes, engine="episodes")
                     )
             rows += arena.compare(jobs)
+    return rows
+
+
+def states_rows(arena: Arena, num_episodes: int, quick: bool) -> list[Row]:
+    """UCB-VI on general MDPs with many states (H = 20, A = 4), RiverSwim and FrozenLake 8x8, beside Numba.
+
+    More states, fewer episodes: what an episode costs hardly depends on their number.
+    """
+    sizes: list[Size] = [(20, k, 4, "general") for k in (STATES[::2] if quick else STATES)]
+    sizes += [(20, 6, 2, "riverswim"), (40, 64, 4, "frozen-lake")]
+    rows = []
+    for size in sizes:
+        episodes = max(128, min(num_episodes, 64 * num_episodes // size[1] ** 2))
+        jobs = [job(size, "jaxbandit", "ucbvi", n, episodes) for n in STATES_LANES]
+        rows += arena.compare([*jobs, job(size, "numba", "ucbvi", 4, episodes)])
     return rows
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from .hlo import Loop, loops_of
+from .worker import Size, instance
 
 DESCRIPTION = Path(__file__).parent / "a100.txtpb"
 COSTS = ("launches", "syncs", "inner", "bytes", "float64")
@@ -37,8 +38,8 @@ class Case:
 
     learner: str
     engine: str
-    size: tuple[int, int, int]
-    """H, k, A of the paper's I1."""
+    size: tuple[Any, ...]
+    """H, k, A of the paper's I1; or of another instance, with its name."""
     before: int | None = None
     """Launches as first written, for CPUs alone: a constant, counted then in the same way with jax 0.10.2."""
     goal: int | None = None
@@ -48,6 +49,8 @@ class Case:
 CASES = (
     Case("ucbvi", "episodes", (15, 2, 5), before=709, goal=12),
     Case("ucbvi", "episodes", (20, 4, 5), before=1135, goal=20),
+    Case("ucbvi", "episodes", (20, 25, 4, "general")),
+    Case("ucbvi", "episodes", (20, 100, 4, "general")),
     Case("expref", "episodes", (15, 2, 5), before=189, goal=20),
     Case("policy-gradient", "episodes", (15, 2, 5), before=92, goal=20),
     Case("expref", "blocks", (15, 2, 5), before=691, goal=12),
@@ -134,8 +137,7 @@ def captured(case: Case, platform: str = "gpu", lanes: int = 1) -> tuple[Callabl
     import jaxbandit as jb
     from jaxbandit.engines import make_runner
 
-    H, k, A = case.size
-    mdp = jb.make_instance("prophet-uniform", horizon=H, capacity=k, num_values=A)
+    mdp = instance(Size(*case.size))
     learner = jb.make_learner(case.learner)
     learner = learner._replace(
         params={name: np.asarray(value)[None] for name, value in learner.params.items()}
@@ -210,7 +212,7 @@ def main() -> None:
     """Counts all cases and prints their rows as JSON."""
     rows = []
     for case in CASES:
-        H, k, _ = case.size
+        H, k = case.size[:2]
         print(f"compiling {case.learner}, {case.engine}, H={H} k={k}", file=sys.stderr, flush=True)
         rows.append(count_case(case))
     print(json.dumps(rows))

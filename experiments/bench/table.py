@@ -1,10 +1,13 @@
-"""The tables that `bench` prints."""
+"""The tables that `bench` prints, and its figure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from jaxbandit.tabular import write_table
 
@@ -33,6 +36,8 @@ def format_table(result: dict[str, Any]) -> str:
         )
         if cores == 1:
             parts.append(_lanes_table(result["expref"]))
+    if "states" in result:
+        parts.append(_states_table(result["states"]))
     if "launches" in result:
         parts.append(format_counts(result["launches"]))
     if "scaling" in result:
@@ -61,7 +66,7 @@ def format_counts(rows: list[dict[str, Any]]) -> str:
     head += ["MB", "compile CPU s"]
     body = []
     for row in rows:
-        H, k, _ = row["size"]
+        H, k = row["size"][:2]
         lanes = row["lanes"]
         body.append([
             row["learner"], row["engine"], f"{H}", f"{k}", row["per"], f"{lanes}",
@@ -95,8 +100,8 @@ def paired_ratio(ours: Row, theirs: Row) -> float:
     return median(b / a for a, b in zip(ours["us"], theirs["us"], strict=False))
 
 
-def _by_size(rows: Iterable[Row]) -> dict[tuple[int, ...], list[Row]]:
-    groups: dict[tuple[int, ...], list[Row]] = {}
+def _by_size(rows: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row["size"]), []).append(row)
     return groups
@@ -218,6 +223,66 @@ def _growth(ours: dict[int, Row]) -> float:
 
 def _us(row: Row | None) -> str:
     return "" if row is None else f"{row['median_us']:.2f}"
+
+
+def _states_table(rows: list[Row]) -> str:
+    lanes = sorted({row["lanes"] for row in rows if row["who"] == "jaxbandit"})
+    head = ["instance", "states", "H", "A", *(f"{n} lanes" for n in lanes)]
+    head += ["numba us", "x numba", "once s", "compile s"]
+    body = []
+    for (H, k, A, name), group in _by_size(rows).items():
+        ours = {row["lanes"]: row for row in group if row["who"] == "jaxbandit"}
+        numba = next(row for row in group if row["who"] == "numba")
+        most = ours[max(lanes)]
+        body.append([
+            name, f"{k}", f"{H}", f"{A}", *(f"{ours[n]['median_us']:.3g}" for n in lanes),
+            f"{numba['median_us']:.3g}", f"{paired_ratio(most, numba):.2f}",
+            f"{most['once_seconds']:.1f}", f"{most['compile_seconds']:.1f}",
+        ])  # fmt: skip
+    found = [
+        f"{label} {slope:.2f}" for label, _, _, slope in states_lines(rows) if slope is not None
+    ]
+    title = (
+        "UCB-VI on MDPs with many states, one core: microseconds per episode and lane; "
+        f"x = Numba / jaxbandit with {max(lanes)} lanes"
+    )
+    slopes = "slopes (log time against log states, from 25 states on; the work's is 2): "
+    return f"{title}\n{grid(head, body)}\n{slopes}{', '.join(found)}"
+
+
+def states_lines(rows: list[Row]) -> list[tuple[str, list[int], list[float], float | None]]:
+    """Of each contestant on general MDPs: its name, states, microseconds, and the slope from 25 states on.
+
+    Example:
+        >>> row = {"who": "numba", "lanes": 4}
+        >>> states_lines([{**row, "size": (20, k, 4, "general"), "median_us": k**2 / 100} for k in (25, 50, 100)])
+        [('numba', [25, 50, 100], [6.25, 25.0, 100.0], 2.0)]
+    """
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for row in rows:
+        if row["size"][3] == "general":
+            lanes = f", {row['lanes']} lanes" if row["who"] == "jaxbandit" else ""
+            lines.setdefault(f"{row['who']}{lanes}", []).append((row["size"][1], row["median_us"]))
+    found = []
+    for label, pairs in lines.items():
+        many = np.log([pair for pair in pairs if pair[0] >= 25])
+        slope = round(float(np.polyfit(*many.T, 1)[0]), 3) if len(many) > 1 else None
+        found.append((label, [k for k, _ in pairs], [us for _, us in pairs], slope))
+    return found
+
+
+def draw_states(rows: list[Row], path: Path) -> None:
+    """Draws time against states, a line for each number of lanes and one for Numba, with slopes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    ax = figure.subplots()
+    for label, states, times, slope in states_lines(rows):
+        style = "k--" if label == "numba" else "o-"
+        ax.loglog(states, times, style, label=label + ("" if slope is None else f": {slope:.2f}"))
+    ax.set(xlabel="states", ylabel="us per episode and lane", title="UCB-VI, H = 20, A = 4")
+    ax.legend(title="slope from 25 states on")
+    figure.savefig(path)
 
 
 def _scaling_table(rows: list[Row]) -> str:

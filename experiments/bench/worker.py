@@ -21,20 +21,36 @@ import numpy as np
 
 
 class Size(NamedTuple):
-    """An I1 instance."""
+    """An instance: the paper's I1 if it has no other name, with k of its levels."""
 
     horizon: int
     width: int
     num_actions: int = 5
+    name: str = "prophet-uniform"
 
 
 @lru_cache(maxsize=1)
 def instance(size: Size) -> Any:
-    """The MDP."""
+    """The MDP; "general" is one of k states, with three outcomes of an action that differ from stage to stage."""
     import jaxbandit as jb
 
-    H, k, A = size
-    return jb.make_instance("prophet-uniform", horizon=H, capacity=k, num_values=A)
+    H, k, A, name = size
+    if name == "riverswim":
+        return jb.make_instance(name, num_states=k, horizon=H)
+    if name == "frozen-lake":
+        return jb.make_instance(name, map_name="8x8", horizon=H)
+    if name == "prophet-uniform":
+        return jb.make_instance(name, horizon=H, capacity=k, num_values=A)
+    random, shape = np.random.default_rng(k), (H, k + 1, A, 3)
+    reward, next_level = random.random(shape) / H, random.integers(1, k + 1, shape)
+    reward[:, 0] = next_level[:, 0] = 0
+    return jb.MDP(
+        prob=random.dirichlet(np.ones(3), shape[:3]).astype(np.float32),
+        reward=reward.astype(np.float32),
+        next_level=next_level.astype(np.int32),
+        start=np.int32(1),
+        rank=None,
+    )
 
 
 @lru_cache(maxsize=8)
@@ -126,7 +142,7 @@ def peer_runs(
 
 
 def answer(
-    size: list[int],
+    size: list[Any],
     who: str,
     learner: str,
     lanes: int,

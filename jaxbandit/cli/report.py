@@ -23,6 +23,7 @@ from jaxbandit.experiment import experiments_folder, final_table, load_experimen
 from jaxbandit.files import read_file, regular_files, write_atomically
 from jaxbandit.plotting.files import read_about
 from jaxbandit.results.axes import RUNS, check_axes, described
+from jaxbandit.tabular import Table
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -201,8 +202,8 @@ def text_to_html(text: str) -> str:
     """Paragraphs and tables of markdown, or aligned text as it is.
 
     Example:
-        >>> text_to_html("| a | b |\\n|---|---|\\n| 1 | < |")
-        '<table>\\n<tr><th>a</th><th>b</th></tr>\\n<tr><td>1</td><td>&lt;</td></tr>\\n</table>'
+        >>> text_to_html("| a |\\n|---|\\n| < |")
+        "<table><tr><th style='text-align:left'>a</th></tr><tr><td style='text-align:left'>&lt;</td></tr></table>"
     """
     if "\n|--" not in text:
         return f"<pre>{html.escape(text)}</pre>"
@@ -210,17 +211,15 @@ def text_to_html(text: str) -> str:
     for block in text.strip().split("\n\n"):
         lines = block.split("\n")
         if block.startswith("|"):
-            rows = [_row(lines[0], "th"), *(_row(line, "td") for line in lines[2:])]
-            parts.append("\n".join(["<table>", *rows, "</table>"]))
+            parts.append(Table(_cells(lines[0]), list(map(_cells, lines[2:]))).to("html"))
         else:
             parts.append(f"<p>{html.escape(' '.join(lines))}</p>")
     return "\n".join(parts)
 
 
-def _row(line: str, tag: str) -> str:
+def _cells(line: str) -> list[str]:
     inside = line.strip().removeprefix("|").removesuffix("|")
-    cells = [re.sub(r"\\([|<\[])", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", inside)]
-    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+    return [re.sub(r"\\([|<\[])", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", inside)]
 
 
 def image(name: str, data: bytes) -> str:
@@ -250,7 +249,7 @@ def _configuration(label: str, dataset: Dataset) -> str:
     rows = {f"{axis}s": list(map(str, dataset[axis].values)) for axis in ("learner", "instance")}
     rows["sizes"] = [f"{name} {size:,}" for name, size in sizes.items()]
     return (
-        f"<h3>{html.escape(label)}</h3>\n{_facts(rows)}\n<details><summary>everything</summary>\n"
+        f"<h3>{html.escape(label)}</h3>\n{_facts(('setting', 'value'), rows)}\n<details><summary>everything</summary>\n"
         f"<pre>{html.escape(json.dumps(config, indent=1))}</pre></details>"
     )
 
@@ -262,16 +261,12 @@ def _versions(datasets: Iterable[Dataset]) -> str:
     for dataset in datasets:
         for name, version in described(dataset, "versions").items():
             found.setdefault(name, {})[str(version)] = None
-    return _facts(found)
+    return _facts(("software", "version"), found)
 
 
-def _facts(rows: Mapping[str, Iterable[str]]) -> str:
+def _facts(head: tuple[str, str], rows: Mapping[str, Iterable[str]]) -> str:
     """A table of names and what they are."""
-    lines = [
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(', '.join(values))}</td></tr>"
-        for name, values in rows.items()
-    ]
-    return "\n".join(["<table>", *lines, "</table>"])
+    return Table(head, [(name, ", ".join(values)) for name, values in rows.items()]).to("html")
 
 
 def make_gallery(

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.engines.blocks.checks import check_shapes
+from jaxbandit.engines.blocks.loop import check_shapes
 from jaxbandit.engines.runner import Runner, check_metric
 from jaxbandit.engines.tables import metric_worlds
 from jaxbandit.feedback import Trajectory, observe

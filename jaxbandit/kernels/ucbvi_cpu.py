@@ -30,7 +30,9 @@ LONGEST_UNROLLED = 64
 WRITTEN_FROM = 4
 """Levels from which Q is written down stage by stage: with fewer it is faster to compute it again for the actions, because
 XLA does not vectorise loops in which little is done."""
-MOST_LEVELS = 28
+LOOKED_UP_FROM = 48
+"""Entries A k from which the visited ones are looked up and put back one by one; with fewer selects are faster."""
+MOST_LEVELS = 20
 """From more levels on the readable form is faster."""
 
 
@@ -79,7 +81,7 @@ def kernel_of(bernstein: bool, monotone: bool) -> Kernel:
     def enter(state: UCBVIState, keys: Array, constants: UCBVIConstants) -> Tables:
         model, (lanes, horizon, _) = state.model, state.values.shape
         rewards = [to_lanes(model.rewards[:, part])[None] for part in range(2)]
-        fields = [to_lanes(state.reward)[None], to_lanes(state.transition)]
+        fields = [to_lanes(state.reward)[None], to_lanes(jnp.moveaxis(state.transition, 2, -1))]
         if bernstein:
             inverse = 1 / jnp.maximum(model.visits, 1).astype(jnp.float32)
             fields.append(to_lanes(jnp.where(model.visits > 0, inverse, 0))[None])
@@ -140,7 +142,7 @@ def kernel_of(bernstein: bool, monotone: bool) -> Kernel:
                 rewards=jnp.stack([from_lanes(part, shape) for part in rewards], axis=1),
             ),
             reward=from_lanes(inner.model[0], shape),
-            transition=from_lanes(inner.model[1 : 1 + width], moves),
+            transition=jnp.moveaxis(from_lanes(inner.model[1 : 1 + width], moves), -1, 2),
             q=from_lanes(inner.ceiling, shape) if monotone else None,
             values=from_lanes(inner.values[:, :-lanes], (*shape[:3], 1))[..., 0],
             policy=from_lanes(inner.policy, (*shape[:2], width + 1, 1))[..., 0],
@@ -166,16 +168,43 @@ def visited(feedback: SemiBanditFeedback, width: Array) -> tuple[Array, Array, A
     return entry, feedback.next_levels - 1, fixed_point(feedback.rewards)
 
 
-@separate
 def read(table: Array, entry: Array) -> Array:
     """The fields [F, HW] of the visited entries of [F, A k, HW]; 0 at entry -1."""
+    return (_selected if table.shape[1] < LOOKED_UP_FROM else _looked_up)(table, entry)
+
+
+@separate
+def _selected(table: Array, entry: Array) -> Array:
     chosen = [jnp.where((entry == e)[None], table[:, e], 0) for e in range(table.shape[1])]
     return reduce(jnp.add, chosen)
 
 
 @separate
+def _looked_up(table: Array, entry: Array) -> Array:
+    field, place = (
+        jax.lax.broadcasted_iota(jnp.int32, (len(table), entry.size), axis) for axis in (0, 1)
+    )
+    at = (field * table.shape[1] + jnp.maximum(entry, 0)[None]) * entry.size + place
+    found = table.reshape(-1).at[at].get(mode="promise_in_bounds", wrap_negative_indices=False)
+    return jnp.where(entry[None] >= 0, found, 0)
+
+
 def write(table: Array, entry: Array, after: Array, before: Array) -> Array:
     """The table with the fields of the visited entries changed from ``before`` to ``after``, bit for bit."""
+    if table.shape[1] < LOOKED_UP_FROM:
+        return _added(table, entry, after, before)
+
+    def put(j: Array, table: Array) -> Array:
+        at = (0, jnp.maximum(entry[j], 0), j)
+        new = jax.lax.dynamic_slice_in_dim(after, j, 1, 1)[:, None]
+        old = jax.lax.dynamic_slice(table, at, new.shape)
+        return jax.lax.dynamic_update_slice(table, jnp.where(entry[j] >= 0, new, old), at)
+
+    return jax.lax.fori_loop(0, entry.size, put, table)
+
+
+@separate
+def _added(table: Array, entry: Array, after: Array, before: Array) -> Array:
     entries = jnp.arange(table.shape[1], dtype=jnp.int32)
     here = entry[None, None] == entries[None, :, None]
     change = _bits(after) - _bits(before)

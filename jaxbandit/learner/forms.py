@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import inspect
 import warnings
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from jaxbandit.learner.protocols import (
     Report,
     Update,
 )
+from jaxbandit.tabular import Table
 from jaxbandit.types import Array
 
 SIGNATURES = {
@@ -208,10 +208,5 @@ class Learner(NamedTuple):
         rows = {"feedback": self.feedback, "requires": ", ".join(self.requires)}
         rows["engines"] = "episodes" if self.blocks is None else "blocks, episodes"
         rows["parameters"] = self._words()
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(str(value)) or '&ndash;'}</td></tr>"
-            for name, value in rows.items()
-        )
-        title = f"Learner {html.escape(repr(self.name))}"
-        return f"<table><caption style='text-align:left'>{title}</caption>{cells}</table>"
+        cells = [(name, str(value) or "\N{EN DASH}") for name, value in rows.items()]
+        return Table(("property", "value"), cells, title=f"Learner {self.name!r}").to("html")

@@ -15,7 +15,7 @@ coin is the largest that feedback in [0, 1] with mean V can have. It carries ove
 rests on these three alone, such as `expref_shared` and `prophet_bandit` with their "theory" presets.
 
 In block form n episodes of a policy of value V are one draw from Binomial(n, V), exactly: the
-cheapest runs that there are, for any T up to 2^53 (`jaxbandit.engines.blocks.bits`).
+cheapest runs that there are, for any T up to 2^53 (`jaxbandit.engines.blocks.machine`).
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class UCBVIState(NamedTuple):
     reward: Array
     """float32 [S, k, A]: r + b (Hoeffding) or r (Bernstein); 1 where N = 0."""
     transition: Array
-    """float32 [S, k, A, k]: p; 0 where N = 0."""
+    """float32 [S, k, k, A]: p by next level, level and action; 0 where N = 0."""
     q: Array | None
     """float32 [H, k, A]: Q of the next episode, if it bounds the one after (``monotone``); else None."""
     values: Array
@@ -193,7 +193,7 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
         return UCBVIState(
             model=model,
             reward=jnp.ones(model.visits.shape, jnp.float32),
-            transition=jnp.zeros(model.moves.shape, jnp.float32),
+            transition=jnp.zeros((len(model.moves), k, k, A), jnp.float32),
             q=jnp.ones((H, k, A), jnp.float32) if monotone else None,
             values=jnp.ones((H, k), jnp.float32),
             policy=jnp.zeros((H, k + 1), jnp.int32),
@@ -217,7 +217,7 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
         state = state._replace(
             model=model,
             reward=state.reward.at[at].set(mean, mode="drop"),
-            transition=state.transition.at[at].set(share, mode="drop"),
+            transition=state.transition.at[stage, :, level, action].set(share, mode="drop"),
         )
         if not doubling:
             return planned(state, constants)
@@ -278,9 +278,7 @@ def bernstein_q(
     """r + p V + b of a stage, [k, A]; 1 where N = 0, where ``inverse``, else 1 / N, is 0."""
     del ceiling
     mean, log_term = jnp.clip(reward, 0, 1), constants.log_term
-    value, square, doubt = jnp.moveaxis(
-        expected_values(transition, jnp.stack([tail, tail**2, unknown], axis=-1)), -1, 0
-    )
+    value, square, doubt = expected_values(transition, jnp.stack([tail, tail**2, unknown]))
     variance = jnp.maximum(square - value**2, 0)
     bonus = (
         jnp.sqrt(8 * log_term * mean * (1 - mean) * inverse)

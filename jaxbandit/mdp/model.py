@@ -22,6 +22,7 @@ import numpy as np
 
 from jaxbandit.checks import typed
 from jaxbandit.mdp import checks
+from jaxbandit.tabular import Table
 from jaxbandit.types import Array
 
 ACCEPTED = "an MDP (jb.make_instance)"
@@ -99,9 +100,7 @@ class MDP(NamedTuple):
 
     def _repr_html_(self) -> str:
         """Sizes, and what each action does at the start, for notebooks."""
-        import html
-
-        head = f"<p>{html.escape(repr(self))}</p>"
+        head = f"<p>{self!r}</p>"
         if np.ndim(self.prob) != 4 or any(isinstance(x, jax.core.Tracer) for x in self):
             return head
         level = int(self.start)
@@ -110,13 +109,9 @@ class MDP(NamedTuple):
         for a in range(self.num_actions):
             moves = {s: prob[a][nxt[a] == s].sum() for s in sorted(set(nxt[a].tolist()))}
             shown = ", ".join(f"{s}: {p:.3g}" for s, p in moves.items() if p > 0)
-            rows.append(
-                f"<tr><td>{a}</td><td>{(prob[a] * reward[a]).sum():.3g}</td><td>{shown}</td></tr>"
-            )
-        names = "<tr><th>action</th><th>mean reward</th><th>next level: probability</th></tr>"
-        return (
-            f"{head}<p>stage 1, level {level} (the start)</p><table>{names}{''.join(rows)}</table>"
-        )
+            rows.append((str(a), f"{(prob[a] * reward[a]).sum():.3g}", shown))
+        names = ("action", "mean reward", "next level: probability")
+        return head + Table(names, rows, title=f"stage 1, level {level} (the start)").to("html")
 
 
 _new_tuple = MDP.__new__

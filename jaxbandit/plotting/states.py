@@ -1,4 +1,4 @@
-"""Maps over the states (level x stage): active sets of ExpRef, policies against the optimal one, instances.
+"""Maps over the states (level x stage): active sets of ExpRef, policies against the optimal one, instances; one episode.
 
 Stages run to the right, levels upwards; level 0 (exhausted) is left out, since nothing is chosen
 there. Maps of more than eight stages stand one below the other, so that their cells can be read.
@@ -6,17 +6,21 @@ there. Maps of more than eight stages stand one below the other, so that their c
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxbandit import planning
-from jaxbandit.checks import accept, real_array
+from jaxbandit.checks import accept, real_array, typed
+from jaxbandit.inspect.episode import Episode
 from jaxbandit.mdp import MDP, single
-from jaxbandit.mdp.labels import Labels, labels_of
+from jaxbandit.mdp.labels import Labels, labels_of, short
 from jaxbandit.plotting.figures import (
     GREY,
+    LETTER,
+    LIGHT_GREY,
     NOTE_SIZE,
     TEXT_SIZE,
     TICK_SIZE,
@@ -44,8 +48,14 @@ SMALLEST_LOSS = 1e-6
 DIFFERENT = "#CC2200"
 SMALLEST_TEXT = 4.0
 """Points, in a cell."""
+MOST_COLORS = 20
+"""Up to so many actions each have a colour of their own."""
 MOST_STAGES = 8
 """Maps with more stages stand one below the other."""
+TAKEN, LEFT, OVER = "#009E73", "white", "#eeeeee"
+"""Colours of the boxes: something was taken or paid, nothing was, level 0."""
+ROWS = {"stage": 1.45, "offered": 0.75, "reward": 0.75, "action": 0.05, "level": -0.45}
+"""Height of each row; boxes are 1 wide and 1 high and stand at 0.35."""
 
 
 def plot_active_sets(
@@ -208,15 +218,16 @@ def plot_policy(
     names = words.actions[0] if words.actions and len(set(words.actions)) == 1 else ()
     top = max(top, len(names) - 1.0)
     hidden, text = np.where(reached, data["learned"], np.nan), action_words(words, data["learned"])
-    image = draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, text)
+    image = draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, text, whole=True)
     text = action_words(words, data["optimal"])
-    draw_cells(axes[1], data["optimal"], 0.0, top, "{:.0f}", words=text)
+    draw_cells(axes[1], data["optimal"], 0.0, top, "{:.0f}", words=text, whole=True)
     frame_cells(axes[0], different)
     does = "differ" if losing is None else "lose something"
     notes = [f"{different.sum()} of {int((known & reached).sum())} states {does}"]
     notes += [] if reached.all() else ["grey: never reached"]
-    apart = "\n" if stages <= MOST_STAGES else "; "
-    learned_title = f"learned: {apart.join(notes)}" if subtitle else "learned"
+    wide = 72 * figure_of(axes[0]).get_figwidth() * axes[0].get_position().width
+    learned_title = textwrap.fill(f"learned: {'; '.join(notes)}", int(wide / (LETTER * TICK_SIZE)))
+    learned_title = learned_title if subtitle else "learned"
     for a, name in zip(axes, (learned_title, "optimal"), strict=True):
         a.set_title(name, loc="left", fontsize=TICK_SIZE, pad=3)
     meaning = "" if names else "action" if not words.actions else "number of the action"
@@ -339,7 +350,8 @@ def plot_instance(
     words = labels_of(mdp)
     top = max(1.0, mdp.num_actions - 1.0)
     hidden = np.where(reached, action, np.nan)
-    draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, action_words(words, action))
+    text = action_words(words, action)
+    draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, text, whole=True)
     low, high = min(float(value.min()), 0.0), max(float(value.max()), 1e-9)
     draw_cells(axes[1], np.where(reached, value, np.nan), low, high, "{:.2f}", ~reached)
     shared = f": {' '.join(words.action(0, 0).split(' ')[:-1])} ..." if words.actions else ""
@@ -405,35 +417,35 @@ def draw_cells(
     form: str,
     grey: np.ndarray | None = None,
     words: np.ndarray | None = None,
+    *,
+    whole: bool = False,
 ) -> AxesImage:
-    """Coloured cells with their numbers, or ``words``; nan cells are blank, ``grey`` ones grey."""
+    """Coloured cells with their numbers, or ``words``; nan cells are blank, ``grey`` ones grey. With ``whole`` each whole number
+    from ``low`` to ``high`` has one colour."""
+    from matplotlib import colormaps
+
     levels, stages = values.shape
-    frame = (0.5, stages + 0.5, 0.5, levels + 0.5)
-    image = ax.imshow(
-        values, cmap="viridis", vmin=low, vmax=high, origin="lower", aspect="auto", extent=frame
-    )
+    place: Any = {"origin": "lower", "aspect": "auto", "extent": (0.5, stages + 0.5, 0.5, levels + 0.5)}  # fmt: skip
+    colors = colormaps["viridis"]
+    if whole and high - low < MOST_COLORS:
+        colors, low, high = colors.resampled(round(high - low) + 1), low - 0.5, high + 0.5
+    image = ax.imshow(values, cmap=colors, vmin=low, vmax=high, **place)
     if grey is not None and grey.any():
-        ax.imshow(
-            np.where(grey, 0.5, np.nan),
-            cmap="Greys",
-            vmin=0,
-            vmax=1.6,
-            origin="lower",
-            aspect="auto",
-            extent=frame,
-        )
+        ax.imshow(np.where(grey, 0.5, np.nan), cmap="Greys", vmin=0, vmax=1.6, **place)
+    cells = list(zip(*np.nonzero(np.isfinite(values)), strict=True))
+    texts = [form.format(values[at] + 0.0) if words is None else str(words[at]) for at in cells]
     wide = 72 * figure_of(ax).get_figwidth() * ax.get_position().width / stages
-    for level, stage in zip(*np.nonzero(np.isfinite(values)), strict=True):
-        value = values[level, stage]
-        dark = (value - low) / (high - low) < 0.55
-        shown = form.format(value + 0.0) if words is None else literal(words[level, stage])
+    if 1.25 * wide / max(map(len, texts), default=1) < TICK_SIZE:
+        texts = [text.removeprefix("0") if "." in text else text for text in texts]
+    # a digit is about 0.6 of its size wide
+    size = float(np.clip(1.25 * wide / max(map(len, texts), default=1), SMALLEST_TEXT, TEXT_SIZE))
+    for (level, stage), text in zip(cells, texts, strict=True):
+        dark = (values[level, stage] - low) / (high - low) < 0.55
         ax.text(
-            stage + 1, level + 1, shown, ha="center", va="center", color="white" if dark else "black",
-            # a digit is about 0.6 of its size wide
-            fontsize=float(np.clip(1.4 * wide / max(1, len(shown)), SMALLEST_TEXT, TEXT_SIZE)),
+            stage + 1, level + 1, literal(text), ha="center", va="center", fontsize=size,
+            color="white" if dark else "black",
         )  # fmt: skip
-    step = max(1, round(stages / 8))
-    ax.set_xticks(range(1, stages + 1, step))
+    ax.set_xticks(range(1, stages + 1, max(1, round(stages / 8))))
     ax.set_yticks(range(1, levels + 1, max(1, levels // 6)))
     ax.tick_params(labelsize=TICK_SIZE, length=2, width=0.5, color=GREY)
     ax.spines[:].set_linewidth(0.5)
@@ -445,16 +457,8 @@ def frame_cells(ax: Axes, different: np.ndarray) -> None:
     from matplotlib.patches import Rectangle
 
     for level, stage in zip(*np.nonzero(different), strict=True):
-        ax.add_patch(
-            Rectangle(
-                (stage + 0.56, level + 0.56),
-                0.88,
-                0.88,
-                fill=False,
-                edgecolor=DIFFERENT,
-                linewidth=1.2,
-            )
-        )
+        box = Rectangle((stage + 0.56, level + 0.56), 0.88, 0.88, fill=False, edgecolor=DIFFERENT, linewidth=1.2)  # fmt: skip
+        ax.add_patch(box)
 
 
 def finish(
@@ -494,3 +498,86 @@ def finish(
             bar.update_ticks()
     if own and title is not None:
         figure.suptitle(readable("title", title), fontsize=TITLE_SIZE, x=0.01, ha="left")
+
+
+def plot_episode(
+    mdp: MDP, episode: Episode, *, title: str | None = None, ax: Axes | None = None
+) -> Drawn:
+    """Stages from left to right: the value offered in a box, the action and the level below it.
+
+    Boxes are filled where the level changed or a reward came, and grey where nothing is left. If the
+    MDP has no names for what is offered, the boxes hold the rewards.
+
+    Args:
+        mdp: the MDP of the episode; its labels, if it has some, name offers and actions.
+        episode: what `trace` returned for it.
+        title: a heading, default the total.
+        ax: Axes instead of a new figure.
+
+    Returns:
+        `Drawn` with ``data``: "box" (the words in the boxes) and "filled", each of length H.
+
+    Example:
+        >>> import jax, jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=4, capacity=2, num_values=3)
+        >>> episode = jb.trace(mdp, jb.optimal(mdp)[1], jax.random.key(0))
+        >>> len(jb.plot_episode(mdp, episode).data["box"])
+        4
+    """
+    words = labels_of(single(mdp))
+    typed("episode", episode, Episode, "an Episode, as trace gives it")
+    if len(episode.levels) != mdp.horizon:
+        raise ValueError(
+            f"episode: {len(episode.levels)} stages; accepted: {mdp.horizon}, those of the mdp"
+        )
+    width = max(5.0, 0.95 * (mdp.horizon + 1.6))
+    axes = new_figure((width, 2.1))[1][0] if ax is None else ax
+    shown, filled = [], []
+    for i, (level, action, outcome) in enumerate(
+        zip(episode.levels, episode.actions, episode.outcomes, strict=True)
+    ):
+        paid, then = float(episode.rewards[i]), int(episode.next_levels[i])
+        shown.append(words.offers[i][outcome] if words.offers else short(paid))
+        filled.append(bool(level) and (then != level or paid > 0))
+        done = _two_lines(literal(words.action(i, int(action)))) if level else "-"
+        _box(axes, i, literal(shown[-1]), filled[-1], bool(level))
+        for row, word, color in (
+            ("stage", str(i + 1), GREY),
+            ("action", done, "black" if level else LIGHT_GREY),
+            ("level", str(level), "black" if level else LIGHT_GREY),
+        ):
+            axes.text(i, ROWS[row], word, ha="center", va="center", fontsize=TEXT_SIZE, color=color)
+    boxes = "offered" if words.offers else "reward"
+    for row, name in (
+        ("stage", "stage"),
+        (boxes, boxes),
+        ("action", "action"),
+        ("level", literal(words.level)),
+    ):
+        axes.text(-0.75, ROWS[row], name, ha="right", va="center", fontsize=TEXT_SIZE, color=GREY)
+    axes.set_xlim(-2.1, mdp.horizon - 0.4)
+    axes.set_ylim(-0.75, 1.7)
+    axes.set(xticks=[], yticks=[])
+    axes.set_axis_off()
+    apart = ": " if width > 7 else "\n"  # the words of a short row do not fit on one line
+    head = f"{mdp!r}{apart}{literal(episode.note)}" if title is None else title
+    axes.set_title(readable("title", head), fontsize=TITLE_SIZE, loc="left")
+    return Drawn(figure_of(axes), axes, {"box": shown, "filled": filled}, episode.note)
+
+
+def _box(axes: Axes, stage: int, word: str, filled: bool, alive: bool) -> None:
+    from matplotlib.patches import Rectangle
+
+    color = TAKEN if filled else LEFT if alive else OVER
+    edge = GREY if alive else LIGHT_GREY
+    axes.add_patch(Rectangle((stage - 0.42, 0.4), 0.84, 0.7, facecolor=color, edgecolor=edge))
+    ink = "white" if filled else "black" if alive else LIGHT_GREY
+    axes.text(
+        stage, ROWS["offered"], word, ha="center", va="center", fontsize=TITLE_SIZE, color=ink
+    )
+
+
+def _two_lines(words: str) -> str:
+    """The last word, often a number, on a line of its own."""
+    first, _, last = words.rpartition(" ")
+    return f"{first}\n{last}" if first else last

@@ -107,14 +107,8 @@ class Comparison(NamedTuple):
 
     def table(self, format: str = "text") -> str:
         """All pairs as "text", "markdown", "latex" or "csv"."""
-        head = [
-            "lower regret",
-            "higher regret",
-            "difference",
-            f"{100 * self.level:g} % interval (all pairs)",
-            "p",
-            "decided",
-        ]
+        percent = f"{100 * self.level:g} % interval (all pairs)"
+        head = ["lower regret", "higher regret", "difference", percent, "p", "decided"]
         rows = [
             [
                 pair.better,
@@ -207,18 +201,12 @@ def compare_values(
     found = joint_intervals(differences, level)
     enough = found.runs >= found.fewest
     sorted_names = tuple(str(learners[j]) for j in order)
+    numbers = zip(found.value, found.low, found.high, found.p_value, strict=True)
+    columns = ("difference", "low", "high", "p_value")
     pairs = tuple(
-        Pair(
-            better=sorted_names[a],
-            worse=sorted_names[b],
-            difference=float(found.value[j]),
-            low=float(found.low[j]),
-            high=float(found.high[j]),
-            p_value=float(found.p_value[j]),
-            enough=enough,
-        )
-        for j, (a, b) in enumerate(index)
-    )
+        Pair(better=sorted_names[a], worse=sorted_names[b], enough=enough, **dict(zip(columns, map(float, of), strict=True)))
+        for (a, b), of in zip(index, numbers, strict=True)
+    )  # fmt: skip
     count = " + ".join(str(len(values)) for values in strata)
     return Comparison(
         learners=sorted_names,

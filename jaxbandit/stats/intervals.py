@@ -292,16 +292,10 @@ def mean_interval(
     as_curves(values[:, None], gaps=True, name="values")
     if kind == "skewed" and (values < 0).any():
         raise ValueError(f"values: {values.min()} for kind 'skewed'; accepted: numbers >= 0")
-    b = band(values[:, None], kind, level)
-    return Estimate(
-        value=float(b.center[0]),
-        low=float(b.low[0]),
-        high=float(b.high[0]),
-        n=b.n,
-        level=b.level,
-        replicates=replicates,
-        warning=b.warning,
-    )
+    b = band(values[:, None], kind, level, replicates=replicates)
+    value, low, high = (float(side[0]) for side in b[:3])
+    about: dict[str, Any] = {"n": b.n, "level": b.level, "replicates": replicates}
+    return Estimate(value=value, low=low, high=high, warning=b.warning, **about)
 
 
 def paired_difference(

@@ -122,16 +122,10 @@ def performance_profiles(
             drawn[:, j] += np.take_along_axis(below, cut, axis=1) / len(runs)
     low, high = share_interval(center, drawn.var(axis=0), runs, level)
     seeds = min(map(len, runs))
+    warning = "few" if seeds < FEW_TO_JUDGE else ""
+    about: dict[str, Any] = {"n": seeds, "level": level, "kind": "score", "warning": warning}
     share = {
-        label: Band(
-            center=center[j],
-            low=low[j],
-            high=high[j],
-            n=seeds,
-            level=level,
-            kind="score",
-            warning="few" if seeds < FEW_TO_JUDGE else "",
-        )
+        label: Band(center=center[j], low=low[j], high=high[j], **about)
         for j, label in enumerate(labels)
     }
     return Profiles(taus, share, len(runs), seeds)
@@ -178,16 +172,11 @@ def probability_of_improvement(
                 won, weight, out=np.full(num_resamples, 0.5), where=weight > 0
             ) / len(runs)
         low, high = share_interval(np.float64(value), drawn.var(), runs, level)
-        found.append(
-            Improvement(
-                first=labels[a],
-                second=labels[b],
-                probability=float(value),
-                low=float(low),
-                high=float(high),
-                level=level,
-            )
+        who, ends = (
+            {"first": labels[a], "second": labels[b]},
+            {"low": float(low), "high": float(high)},
         )
+        found.append(Improvement(**who, probability=float(value), **ends, level=level))
     return found
 
 

@@ -8,7 +8,7 @@ Dataset (which also says when seeds and when instances are the replicates) in
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -93,10 +93,9 @@ def loglog_slope(
             "curves: mean regret is 0 on the fitted part; accepted: positive, or a later fit_from"
         )
     value = float(slope(values.mean(axis=0)))
+    about: dict[str, Any] = {"n": count, "level": level, "replicates": replicates}
     if count < 2:
-        return Estimate(
-            value=value, low=np.nan, high=np.nan, n=count, level=level, replicates=replicates
-        )
+        return Estimate(value=value, low=np.nan, high=np.nan, **about)
     others = (values.sum(axis=0) - values) / (count - 1)
     if not (others > 0).all():
         raise ValueError(
@@ -105,15 +104,8 @@ def loglog_slope(
         )
     left_out = slope(others)
     half = jackknife_half_width(left_out, level)
-    return Estimate(
-        value=value,
-        low=value - half,
-        high=value + half,
-        n=count,
-        level=level,
-        replicates=replicates,
-        warning=coverage_warning(left_out) if half > 1e-12 else "",
-    )
+    warning = coverage_warning(left_out) if half > 1e-12 else ""
+    return Estimate(value=value, low=value - half, high=value + half, warning=warning, **about)
 
 
 class TimeToTarget(NamedTuple):
@@ -163,30 +155,14 @@ def time_to_average_regret(
     times = np.where(stays[:, -1], episodes[np.argmax(stays, axis=1)], np.nan)
     ordered = np.sort(np.where(np.isnan(times), np.inf, times))
     count = ordered.size
+    about: dict[str, Any] = {"times": times, "n": count, "level": level, "replicates": replicates}
     if count == 0:
-        return TimeToTarget(
-            times=times,
-            median=np.nan,
-            low=np.nan,
-            high=np.nan,
-            reached=0,
-            n=0,
-            level=level,
-            replicates=replicates,
-        )
+        return TimeToTarget(median=np.nan, low=np.nan, high=np.nan, reached=0, **about)
     j = int(stats.binom.ppf((1 - level) / 2, count, 0.5))  # P(fewer than j below) < (1 - level) / 2
     low, high = (ordered[j - 1], ordered[count - j]) if j >= 1 else (-np.inf, np.inf)
-    middle = ordered[(count - 1) // 2 : count // 2 + 1]
-    return TimeToTarget(
-        times=times,
-        median=float(middle.mean()),
-        low=float(low),
-        high=float(high),
-        reached=int(np.isfinite(ordered).sum()),
-        n=count,
-        level=level,
-        replicates=replicates,
-    )
+    middle = float(ordered[(count - 1) // 2 : count // 2 + 1].mean())
+    reached = int(np.isfinite(ordered).sum())
+    return TimeToTarget(median=middle, low=float(low), high=float(high), reached=reached, **about)
 
 
 def _matched(episodes: Array, curves: Array) -> tuple[np.ndarray, np.ndarray]:
@@ -261,21 +237,20 @@ def final_table(
                 last, learner, family=family, parameter=parameter, kind=kind, level=level
             )
             if b.n:
-                rows.append(
-                    Row(
-                        family=family,
-                        learner=learner,
-                        parameter=parameter,
-                        label=label,
-                        mean=float(b.center[0]),
-                        low=float(b.low[0]),
-                        high=float(b.high[0]),
-                        n=b.n,
-                        replicates=b.replicates,
-                        level=b.level,
-                        warning=b.warning,
-                    )
-                )
+                place = {
+                    "family": family,
+                    "learner": learner,
+                    "parameter": parameter,
+                    "label": label,
+                }
+                mean, low, high = (float(side[0]) for side in b[:3])
+                about = {
+                    "n": b.n,
+                    "replicates": b.replicates,
+                    "level": b.level,
+                    "warning": b.warning,
+                }
+                rows.append(Row(**place, mean=mean, low=low, high=high, **about))
     return rows
 
 
@@ -293,13 +268,8 @@ def format_table(rows: Sequence[Row], format: str = "text") -> str:
         return write_table(["family", "learner", *columns[2:]], plain, format)
     if not rows:
         return "no runs"
-    head = (
-        "family",
-        "learner",
-        "final regret",
-        f"{100 * rows[0].level:g} % interval",
-        "replicates",
-    )
+    percent = f"{100 * rows[0].level:g} % interval"
+    head = ("family", "learner", "final regret", percent, "replicates")
     cells = [
         (
             row.family,

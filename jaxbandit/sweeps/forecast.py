@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from jaxbandit.sweeps.lanes import Group, Lane, Tile, format_bytes, make_tile_runner
 from jaxbandit.sweeps.options import Settings
+from jaxbandit.tabular import write_table
 
 LONGEST = 30
 """Letters of a name in the text of a plan."""
@@ -47,7 +48,8 @@ class Plan:
 
     def __str__(self) -> str:
         """A table with a line per learner and engine, then totals."""
-        rows = [["learners", "engine", "sizes (H, k, A)", "lanes", "tiles", "memory of a tile"]]
+        head = ["learners", "engine", "sizes (H, k, A)", "lanes", "tiles", "memory of a tile"]
+        rows = []
         for name, engine in dict.fromkeys((group.name, group.engine) for group in self.groups):
             mine = {
                 index: group
@@ -62,8 +64,7 @@ class Plan:
             short = name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
             row = [short, engine, shown, str(lanes), str(len(tiles)), format_bytes(widest)]
             rows.append(row)
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        lines = [write_table(head, rows)]
         own = self.device_bytes
         limit = "" if own is None else f", on devices of {format_bytes(own)} each"
         lines += [

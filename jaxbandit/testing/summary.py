@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from jaxbandit.tabular import write_table
+from jaxbandit.tabular import Table
 
 HEAD = ("property", "what was compared", "result")
 
@@ -40,21 +39,16 @@ class Summary:
 
     def __repr__(self) -> str:
         """The table as text."""
+        return str(self.table)
+
+    @property
+    def table(self) -> Table:
+        """A row per property."""
         title = f"learner {self.learner!r} keeps the contract"
-        return f"{title}\n{write_table(HEAD, self.properties, rule=True)}"
+        return Table(HEAD, self.properties, rule=True, title=title)
 
     def _repr_html_(self) -> str:
-        """The table in notebooks."""
-        left = "style='text-align:left'"
-
-        def row(cells: Any, tag: str) -> str:
-            inside = "".join(f"<{tag} {left}>{html.escape(cell)}</{tag}>" for cell in cells)
-            return f"<tr>{inside}</tr>"
-
-        title = html.escape(f"learner {self.learner!r} keeps the contract")
-        body = "".join(row(one, "td") for one in self.properties)
-        head = row(HEAD, "th")
-        return f"<table><caption {left}>{title}</caption>{head}{body}</table>"
+        return self.table.to("html")
 
 
 class Notes:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.engines.blocks.counts import push_arms
+from jaxbandit.engines.blocks.machine import push_arms
 from jaxbandit.engines.blocks.outcomes import merge_outcomes
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem

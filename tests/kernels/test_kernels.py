@@ -10,7 +10,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.engines.episodes.loop import vmapped
 from jaxbandit.feedback import Trajectory, observe
-from jaxbandit.kernels import find_kernel, known_kernels
+from jaxbandit.kernels import find_kernel, known_kernels, ucbvi_cpu
 from jaxbandit.learner import Problem, make_constants
 from jaxbandit.xla.platforms import GPU, tracing_for
 
@@ -106,3 +106,19 @@ def test_another_function_has_no_kernel():
         assert find_kernel(mine, (3, 2, 2), "cpu") is None
     assert find_kernel(jb.make_learner("ucbvi", stationary=True), (3, 2, 2), "cpu") is None
     assert find_kernel(jb.make_learner("ucbvi", bonus_scale=0.1, monotone=True), (3, 2, 2), "cpu")
+
+
+def test_entries_of_wide_tables_are_those_of_narrow_ones(monkeypatch):
+    """Looked up and put back one by one, or by sums over all: the same bits; entry -1 changes nothing."""
+    random = np.random.default_rng(0)
+    table = jnp.asarray(random.normal(size=(3, 5, 8)).astype(np.float32))
+    entry = jnp.asarray([0, 4, -1, 2, 2, -1, 1, 3], jnp.int32)
+    after = jnp.asarray(random.normal(size=(3, 8)).astype(np.float32))
+    both = []
+    for limit in (100, 1):
+        monkeypatch.setattr(ucbvi_cpu, "LOOKED_UP_FROM", limit)
+        before = ucbvi_cpu.read(table, entry)
+        both.append((before, ucbvi_cpu.write(table, entry, jnp.where(entry < 0, 0, after), before)))
+    jax.tree.map(np.testing.assert_array_equal, *both)
+    np.testing.assert_array_equal(both[0][1][:, :, 2], table[:, :, 2])
+    np.testing.assert_array_equal(both[0][1][:, 4, 1], after[:, 1])

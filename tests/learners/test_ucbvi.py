@@ -152,7 +152,7 @@ def test_counts_and_model_are_those_of_the_script(bonus):
         assert (state.visits[here].item(), state.model.moves[here].tolist()) == (len(seen), moves)
         whole, fraction = state.model.rewards[:, *here].tolist()
         assert whole + fraction / 2**30 == sum(r for _, _, r, _ in seen)
-        model = [float(state.reward[here]), *state.transition[here].tolist()]
+        model = [float(state.reward[here]), *state.transition[i, :, level - 1, a].tolist()]
         if not seen:
             assert model == [1.0, 0.0, 0.0]
             continue

@@ -7,12 +7,12 @@ from synthetic_sweep import synthetic_sweep
 from jaxbandit.mdp import MDP
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ds():
     return synthetic_sweep()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def mdp():
     """Two stages, two levels; action 1 pays and falls one level, action 0 stays; start at level
     2."""

@@ -46,12 +46,6 @@ def test_colours_and_names_by_learner():
     assert clipped_texts(panels.figure) == []
 
 
-@pytest.mark.parametrize("argument", ["colors", "names"])
-def test_unknown_learners_are_refused(argument):
-    with pytest.raises(ValueError, match=rf"{argument}: 'ExpReff'"):
-        jb.plot_regret(synthetic_sweep(), **{argument: {"ExpReff": "red"}})
-
-
 def test_values_of_a_parameter_get_a_ramp():
     seen = list(looks(jb.plot_regret(grid(5))).values())
     light = [sum(to_rgb(color)) for color, _ in seen]

@@ -1,4 +1,4 @@
-"""Regret panels and grids: the data returned, what is written on the figure, nothing cut off."""
+"""Regret panels and grids, and metrics: the data returned, what is written on the figure, nothing cut off."""
 
 import itertools
 
@@ -9,16 +9,12 @@ import xarray as xr
 from synthetic_sweep import LEARNERS, clipped_texts, synthetic_sweep, texts, with_parameter_grid
 
 from jaxbandit.plotting import curves as plots
+from jaxbandit.plotting import figures
 from jaxbandit.plotting.decisions import plot_final
-from jaxbandit.stats.intervals import method_of_all
-from jaxbandit.stats.replication import regret_band
+from jaxbandit.stats.intervals import band, method_of_all
+from jaxbandit.stats.replication import CurveName, regret_band
 
-PANELS = [f"I{i} H={H} k={k}" for i in (1, 2) for H in (15, 20) for k in (2, 3, 4)]
-
-
-@pytest.fixture(scope="module")
-def ds():
-    return synthetic_sweep()
+PANELS = [f"I{i} H={H}" for i in (1, 2) for H in (15, 20, 25)]
 
 
 @pytest.mark.parametrize("kind", ["t", "skewed", "bootstrap", "simultaneous", "quantile"])
@@ -45,40 +41,26 @@ def test_one_skewed_learner_is_enough_for_a_word(ds):
     assert "covers less" not in texts(plots.plot_regret(one, instance="I1").figure)
 
 
-@pytest.mark.parametrize("width", [3.3, 4.6])
-def test_words_about_few_runs_fit_into_small_figures(width):
-    few = synthetic_sweep(num_seeds=4)
-    for drawn in (plots.plot_regret(few, size=(width, 2.4)), plot_final(few, size=(width, 2.4))):
-        assert clipped_texts(drawn.figure) == []
-
-
 def test_names_axes_learners_and_replicates_at_column_width(ds):
     drawn = plots.plot_regret(ds, size=(3.3, 2.4))
     written = texts(drawn.figure)
-    for wanted in (
-        *LEARNERS,
-        "episode",
-        "cumulative regret",
-        "8 seeds",
-        "I1 H=4 k=2",
-        "2M",
-        "phase ends",
-    ):
-        assert wanted in written
+    words = ("episode", "cumulative regret", "8 seeds", "I1 H=4 k=2", "2M", "phase ends")
+    assert all(wanted in written for wanted in (*LEARNERS, *words))
     assert clipped_texts(drawn.figure) == []
+    assert clipped_texts(plot_final(ds.isel(seed=[0, 1, 2]), size=(3.3, 2.4)).figure) == []
 
 
 def test_any_three_of_many_learners_are_told_apart_in_grey(ds):
     """Styles are assigned to what is drawn: colours of the paper's learners stay."""
     names = [f"{name} ({kind})" for kind in ("theory", "practical") for name in LEARNERS]
+    paper = [style.color for style in figures.styles(LEARNERS).values()]
+    for chosen in itertools.combinations([*names, "psrl", "ucb1"], 3):
+        looks = plots.curve_styles([CurveName(name, name, None) for name in chosen]).values()
+        assert len({str(look.line) for look in looks}) == len({look.color for look in looks}) == 3
     many = ds.isel(learner=[0, 1, 2] * 2).assign_coords(learner=names)
-    colours = {line.get_label(): line.get_color() for line in plots.plot_regret(ds).axes.lines}
-    for chosen in itertools.combinations(names, 3):
-        lines = plots.plot_regret(many, chosen, phases=False).axes.lines
-        assert len({str(line._dash_pattern) for line in lines}) == 3
-        assert len({line.get_color() for line in lines}) == 3
-    lines = plots.plot_regret(many, names[3:]).axes.lines
-    assert [line.get_color() for line in lines] == [colours[name] for name in LEARNERS]
+    lines = plots.plot_regret(many, names[3:], phases=False).axes.lines
+    assert [line.get_color() for line in lines] == paper
+    assert len({str(line._dash_pattern) for line in lines}) == 3
 
 
 def test_draws_into_given_axes_and_leaves_no_figure_behind(ds):
@@ -129,29 +111,17 @@ def test_parameter_grid_gives_one_curve_per_point(ds):
     ]
 
 
-def test_twelve_panels_share_a_legend():
+def test_many_panels_share_a_legend():
     names = [n for p in PANELS for n in ([p] if p.startswith("I1") else [f"{p}/0", f"{p}/1"])]
     drawn = plots.plot_panels(synthetic_sweep(names, num_seeds=3, num_points=10))
     assert list(drawn.data) == PANELS
-    assert len(drawn.axes) == 12
+    assert len(drawn.axes) == 6
     assert len(drawn.figure.legends) == 1
     assert [text.get_text() for text in drawn.figure.legends[0].get_texts()] == list(LEARNERS)
     written = texts(drawn.figure)
-    for wanted in (
-        *PANELS,
-        "episode",
-        "cumulative regret",
-        "3 seeds",
-        "2 instances x 3 seeds",
-        "mean and 95 %",
-    ):
-        assert wanted in written
+    words = ("episode", "cumulative regret", "3 seeds", "2 instances x 3 seeds", "mean and 95 %")
+    assert all(wanted in written for wanted in (*PANELS, *words))
     assert clipped_texts(drawn.figure) == []
-
-
-def test_four_panels_are_two_by_two():
-    drawn = plots.plot_panels(synthetic_sweep(PANELS[:4], num_seeds=3, num_points=10))
-    assert len({round(a.get_position().x0, 3) for a in drawn.axes}) == 2
 
 
 def test_panels_are_chosen_ordered_shaped_and_shared():
@@ -164,12 +134,9 @@ def test_panels_are_chosen_ordered_shaped_and_shared():
     assert len({ax.get_ylim() for ax in drawn.axes}) == 1
     assert "three panels" in texts(drawn.figure)
     assert clipped_texts(drawn.figure) == []
-    assert list(plots.plot_regret(sweep).data) == [
-        "a",
-        "b",
-        "c",
-        "d",
-    ]  # several families and none chosen
+    every = plots.plot_regret(sweep)  # several families and none chosen: two by two
+    assert list(every.data) == ["a", "b", "c", "d"]
+    assert len({round(a.get_position().x0, 3) for a in every.axes}) == 2
 
 
 @pytest.mark.parametrize("size", [None, (6.0, 4.0)])
@@ -179,7 +146,7 @@ def test_legends_never_take_a_third_of_the_figure(size):
     many = many.assign_coords(
         learner=[f"a learner with a long name, and number {j}" for j in range(9)]
     )
-    for ds in (sweep, many):
+    for ds in (sweep, many) if size is None else (many,):
         drawn = plots.plot_panels(ds, title="nine", kind="simultaneous", size=size)
         assert clipped_texts(drawn.figure) == []
         legend, whole = drawn.figure.legends[0].get_window_extent(), drawn.figure.bbox
@@ -212,37 +179,154 @@ def test_errors_name_what_is_accepted(ds):
     two = synthetic_sweep(["a", "b"], num_seeds=2, num_points=4)
     figure, ax = plt.subplots()
     plt.close(figure)
-    for call, message in [
-        (lambda: plots.plot_regret(ds, ["Expref"]), "learner: 'Expref'; did you mean 'ExpRef'"),
-        (
-            lambda: plots.plot_regret(ds, kind="std"),
-            "kind: 'std'; accepted: t, bootstrap, simultaneous, quantile, skewed",
-        ),
-        (
-            lambda: plots.plot_regret(ds, scale="log"),
-            "scale: 'log'; did you mean 'symlog' or 'loglog'\\? accepted: linear, loglog, symlog",
-        ),
-        (
-            lambda: plots.plot_regret(ds, labels="directly"),
-            "labels: 'directly'; did you mean 'direct'",
-        ),
-        (lambda: plots.plot_regret(ds, instance="I2"), "instance: 'I2'; accepted: I1 H=4 k=2"),
-        (
-            lambda: plots.plot_regret(ds, slope_guides=(0.5,)),
-            "slope_guides: .*; accepted: with scale 'loglog'",
-        ),
-        (
-            lambda: plots.plot_regret(ds, bounds={"b": [1.0, 2.0]}),
-            r"bounds\['b'\]: shape \(2,\); accepted",
-        ),
-        (lambda: plots.plot_regret(two, ax=ax), "family: not given; accepted: one of a, b"),
-        (
-            lambda: plots.plot_regret(0 * ds, scale="loglog"),
-            "no positive regret; accepted: 'linear'",
-        ),
-        (lambda: plots.plot_panels(two, ["c"]), "panels: 'c'; accepted: a, b"),
-        (lambda: plots.plot_panels(two, columns=0), "columns: 0; accepted"),
-        (lambda: plots.plot_panels(two, ax=[ax]), "ax: 1 axes; accepted: a sequence of at least 2"),
+    for arguments, message in [
+        ({"learners": ["Expref"]}, "learner: 'Expref'; did you mean 'ExpRef'"),
+        ({"kind": "std"}, "kind: 'std'; accepted: t, bootstrap, simultaneous, quantile, skewed"),
+        ({"scale": "log"}, "scale: 'log'; did you mean 'symlog' or 'loglog'\\? accepted: linear"),
+        ({"labels": "directly"}, "labels: 'directly'; did you mean 'direct'"),
+        ({"instance": "I2"}, "instance: 'I2'; accepted: I1 H=4 k=2"),
+        ({"slope_guides": (0.5,)}, "slope_guides: .*; accepted: with scale 'loglog'"),
+        ({"bounds": {"b": [1.0, 2.0]}}, r"bounds\['b'\]: shape \(2,\); accepted"),
+        ({"ds": two, "ax": ax}, "family: not given; accepted: one of a, b"),
+        ({"ds": 0 * ds, "scale": "loglog"}, "no positive regret; accepted: 'linear'"),
+        ({"colors": {"ExpReff": "red"}}, "colors: 'ExpReff'"),
+        ({"names": {"ExpReff": "red"}}, "names: 'ExpReff'"),
     ]:
+        with pytest.raises(ValueError, match=message):
+            plots.plot_regret(**{"ds": ds} | arguments)
+    for arguments, message in [
+        ({"panels": ["c"]}, "panels: 'c'; accepted: a, b"),
+        ({"columns": 0}, "columns: 0; accepted"),
+        ({"ax": [ax]}, "ax: 1 axes; accepted: a sequence of at least 2"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            plots.plot_panels(two, **arguments)
+
+
+def test_bounds_far_above_a_linear_panel_do_not_flatten_it(ds):
+    drawn = plots.plot_regret(ds, bounds={"theorem": lambda t: 1e9 + t, "near": lambda t: 0.05 * t})
+    assert drawn.axes.get_ylim()[1] < 3e5
+    assert "above the axes: theorem" in texts(drawn.figure)
+    assert "\nnear" in texts(drawn.figure)
+
+
+def test_phases_are_circles_on_their_curves_at_medians(ds):
+    drawn = plots.plot_regret(ds)
+    marks = [c.get_offsets() for c in drawn.axes.collections if len(c.get_offsets()) > 1]
+    expected = np.median(ds["phase_end"].sel(learner="OrderedExpRef").values[0], axis=0)
+    assert [len(found) for found in marks] == [2, 3]  # ExpRef's third phase is never finished
+    np.testing.assert_allclose(marks[1][:, 0], expected)
+    center = np.interp(expected, ds["episode"].values, drawn.data["OrderedExpRef"].center)
+    np.testing.assert_allclose(marks[1][:, 1], center)
+    assert "circles: phase ends" in drawn.caption
+    assert "phase ends" not in plots.plot_regret(ds, phases=False).caption
+
+
+def test_missing_points_and_missing_learners_are_drawn_around(ds):
+    gaps = ds.copy(deep=True)
+    gaps["regret"][0, :, 2, 10:12] = np.nan
+    gaps["regret"][1] = np.nan
+    drawn = plots.plot_regret(gaps)
+    assert list(drawn.data) == ["ExpRef", "UCB-VI"]
+    assert np.isnan(drawn.data["ExpRef"].high[10:12]).all()
+    gaps["regret"][:] = np.nan
+    with pytest.raises(ValueError, match="no runs of ExpRef"):
+        plots.plot_regret(gaps)
+
+
+def test_one_seed_has_a_line_and_no_band(ds):
+    drawn = plots.plot_regret(ds.isel(seed=[0]), phases=False)
+    assert not drawn.axes.collections
+    assert "no intervals, 1 seed" in texts(drawn.figure)
+
+
+def test_zero_regret_is_drawn_on_both_scales(ds):
+    zero = ds.copy(deep=True)
+    zero["regret"][2] = 0.0
+    zero["regret"][0, :, :, :3] = 0.0
+    assert plots.plot_regret(zero).axes.get_ylim()[0] == 0
+    assert plots.plot_regret(zero, scale="loglog").axes.get_ylim()[0] > 0
+
+
+def test_flat_curves_are_shown_by_an_inset_or_on_a_symlog_axis(ds):
+    far = ds.copy(deep=True)
+    far["regret"][2] *= 0.01
+    (small,) = plots.plot_regret(far, inset=True).axes.child_axes
+    assert small.get_ylim()[1] < 1000
+    assert "inset: UCB-VI" in plots.plot_regret(far, inset=True).caption
+    assert all(len(ax.child_axes) == 1 for ax in plots.plot_panels(far, inset=True).axes)
+    assert not plots.plot_regret(far).axes.child_axes
+    near = ds.copy(deep=True)
+    near["regret"][2] = near["regret"][0]
+    assert not plots.plot_regret(near, inset=True).axes.child_axes  # nothing to enlarge
+    axes = plots.plot_regret(far, scale="symlog").axes
+    low, high = axes.transAxes.inverted().transform(
+        axes.transData.transform([(0, 0), (0, far["regret"].values[2, ..., -1].mean())])
+    )[:, 1]
+    assert high - low > 0.15  # of the height of the panel
+
+
+def test_the_subtitle_is_left_out_and_the_caption_stays(ds):
+    for draw in (plots.plot_regret, plots.plot_panels):
+        with_text, without = draw(ds), draw(ds, subtitle=False)
+        assert with_text.caption == without.caption
+        assert "t-interval" in texts(with_text.figure)
+        assert "t-interval" not in texts(without.figure)
+
+
+@pytest.fixture(scope="module")
+def metrics(ds):
+    made = ds
+    rng = np.random.default_rng(0)
+    regret = made["regret"]
+    optimism = 0.3 * rng.gamma(9, 1 / 9, (*regret.shape[:3], 1)) / np.arange(1, 41) ** 0.5
+    optimism[:2] = np.nan
+    visits = rng.integers(0, 100, (*regret.shape, 4, 3)).astype(float)
+    visits[..., 0] = np.nan
+    return made.assign(
+        optimism=(regret.dims, optimism), visits=((*regret.dims, "stage", "level"), visits)
+    )
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_bands_are_those_of_the_runs(metrics, scale):
+    drawn = plots.plot_metric(metrics, "optimism", scale=scale)
+    assert list(drawn.data) == ["UCB-VI"]
+    expected = band(metrics["optimism"].values[2, 0])
+    np.testing.assert_array_equal(drawn.data["UCB-VI"].low, expected.low)
+    written = texts(drawn.figure)
+    assert "optimism" in written
+    assert "mean and 95 % t-interval (" in written
+    assert "8 seeds" in written
+    assert clipped_texts(drawn.figure) == []
+
+
+def test_axes_of_its_own_are_chosen_or_averaged(metrics):
+    chosen = plots.plot_metric(metrics, "visits", at={"stage": 2, "level": 1})
+    np.testing.assert_allclose(
+        chosen.data["ExpRef"].center, metrics["visits"].values[0, 0, :, :, 1, 1].mean(axis=0)
+    )
+    assert "visits at stage 2, level 1" in texts(chosen.figure)
+    averaged = plots.plot_metric(metrics, "visits")
+    np.testing.assert_allclose(
+        averaged.data["ExpRef"].center,
+        metrics["visits"].values[0, 0, :, :, :, 1:].mean(axis=(0, 2, 3)),
+    )
+
+
+def test_parameter_points_are_lines_of_metrics():
+    grid = with_parameter_grid(synthetic_sweep())
+    drawn = plots.plot_metric(grid.assign(mine=grid["regret"] + 1), "mine")
+    assert len(drawn.data) == 5
+
+
+def test_errors_of_metrics(metrics):
+    assert plots.metric_names(metrics) == ["optimism", "visits"]
+    for call, message in [
+        (lambda: plots.plot_metric(metrics, "regret"), "name: 'regret'; accepted: optimism, visits"),
+        (lambda: plots.plot_metric(metrics, "optimism", ["ExpRef"]), "nan for these learners"),
+        (lambda: plots.plot_metric(metrics, "visits", at={"phase": 1}), "at: 'phase'; accepted: stage, level"),
+        (lambda: plots.plot_metric(metrics, "visits", at={"stage": 9}), r"at\['stage'\]: 9; accepted: 1, 2, 3, 4"),
+    ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
             call()

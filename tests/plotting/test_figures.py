@@ -124,7 +124,6 @@ def test_notebooks_show_own_figures_and_not_those_of_pyplot():
 
 def test_latex_is_refused_for_all_texts():
     import matplotlib
-    import pytest
     from synthetic_sweep import synthetic_sweep
 
     import jaxbandit as jb

@@ -1,12 +1,15 @@
-"""Heat maps of active sets and policies."""
+"""Maps of active sets, policies and instances, and pictures of episodes."""
 
+import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from synthetic_sweep import clipped_texts, synthetic_sweep, texts
 
+import jaxbandit as jb
 from jaxbandit import planning
+from jaxbandit.description import names, small_instance
 from jaxbandit.plotting.states import plot_active_sets, plot_policy
 
 
@@ -16,15 +19,15 @@ def test_active_sets_are_means_over_the_seeds_that_finished(ds):
     mean = ds["active_actions"].values[0, 0, :, 1].mean(axis=0)  # [stage, level]
     np.testing.assert_allclose(drawn.data[2], mean[:, 1:].T)
     written = texts(drawn.figure)
-    for wanted in (
+    words = (
         "phase 1, episode ",
         "phase 2",
         "stage",
         "level",
         "actions alive, mean of 8 seeds",
         "ExpRef",
-    ):
-        assert wanted in written
+    )
+    assert all(wanted in written for wanted in words)
     assert clipped_texts(drawn.figure) == []
 
 
@@ -42,6 +45,8 @@ def test_large_sets_fit():
     wide = plot_policy(sweep, learner="ExpRef")
     smallest = min(text.get_fontsize() for ax in wide.axes for text in ax.texts)
     assert smallest >= 7  # points, in a figure of the width of a notebook
+    column = plot_policy(synthetic_sweep(horizon=15), learner="ExpRef", size=(3.25, 2.8))
+    assert clipped_texts(column.figure) == []
     assert wide.figure.get_figwidth() < 8.5
     for columns in (1, 2):
         assert clipped_texts(plot_active_sets(sweep, "OrderedExpRef", columns=columns).figure) == []
@@ -54,8 +59,8 @@ def test_policy_of_a_run_against_the_stored_optimal_one(ds):
     np.testing.assert_array_equal(drawn.data["different"], expected)
     np.testing.assert_array_equal(drawn.data["optimal"], ds["optimal_policy"].values[0, :, 1:].T)
     written = texts(drawn.figure)
-    for wanted in ("1 of 8 states differ", "optimal", "seed 3", "action", "stage", "level"):
-        assert wanted in written
+    words = ("1 of 8 states differ", "optimal", "seed 3", "action", "stage", "level")
+    assert all(wanted in written for wanted in words)
     assert len(drawn.axes[0].patches) == 1
     assert clipped_texts(drawn.figure) == []
 
@@ -111,3 +116,100 @@ def test_errors_name_what_is_accepted(ds, mdp):
     ]:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_unfinished_seeds_are_counted_and_padding_is_cropped(ds):
+    padded = ds.copy(deep=True)
+    padded["active_actions"][1, 0, :3, 1] = np.nan
+    padded["active_actions"][:, :, :, :, 3] = np.nan
+    padded["active_actions"][:, :, :, :, :, 2] = np.nan
+    drawn = plot_active_sets(padded, "OrderedExpRef", phases=[2])
+    assert drawn.data[2].shape == (1, 3)
+    assert "(5 of 8 seeds)" in texts(drawn.figure)
+
+
+def test_titles_of_small_panels_do_not_run_into_each_other(ds, mdp):
+    drawn = plot_policy(np.array([[0, 0, 1], [0, 0, 0]]), mdp)
+    drawn.figure.draw_without_rendering()
+    first, second = (ax._left_title.get_window_extent() for ax in drawn.axes)
+    assert first.x1 < second.x0
+    three = plot_active_sets(ds, "OrderedExpRef", columns=2)
+    labelled = [bool(ax.get_xlabel()) for ax in three.axes]
+    assert labelled == [False, True, True]  # the second panel of the first row has none below it
+
+
+def test_unknown_actions_are_blank(ds, mdp):
+    partly = ds.copy(deep=True)
+    partly["final_policy"][0, 0, 0, 0] = np.nan
+    drawn = plot_policy(partly, learner="ExpRef")
+    assert np.isnan(drawn.data["learned"][:, 0]).all()
+    assert not drawn.data["different"][:, 0].any()
+    unknown = plot_policy(np.full((2, 3), np.nan), mdp)
+    assert unknown.data["reached"].all()
+
+
+@pytest.mark.parametrize("name", names("instance"))
+def test_every_family_has_a_picture_and_episodes_to_look_at(name):
+    mdp, _ = small_instance(name)
+    drawn = jb.plot_instance(mdp)
+    value, policy = jb.optimal(mdp)
+    np.testing.assert_array_equal(drawn.data["action"], np.asarray(policy)[:, 1:].T)
+    start = (int(mdp.start) - 1, 0)
+    assert drawn.data["value"][start] == pytest.approx(float(value))
+    assert drawn.data["reached"][start]
+    episode = jb.trace(mdp, policy, jax.random.key(0))
+    column = episode.head.index("offered" if "offered" in episode.head else "reward")
+    shown = jb.plot_episode(mdp, episode)
+    assert shown.data["box"] == [row[column] for row in episode.rows]
+    assert clipped_texts(drawn.figure) == clipped_texts(shown.figure) == []
+
+
+def test_words_on_policy_maps():
+    mdp = jb.make_instance("prophet-uniform", horizon=4, capacity=2, num_values=3)
+    drawn = jb.plot_policy(np.asarray(jb.optimal(mdp)[1]), mdp)
+    written = texts(drawn.figure)
+    assert "accept from 0.5" in written  # the same at all stages: on the colour bar
+    assert "capacity left" in written
+    other = jb.make_instance(
+        "prophet-random", key=jax.random.key(0), horizon=4, capacity=2, num_values=3
+    )
+    assert "number of the action" in texts(jb.plot_policy(np.zeros((4, 3), int), other).figure)
+
+
+def test_stacks_are_refused():
+    mdp, _ = small_instance("prophet-uniform")
+    with pytest.raises(ValueError, match="mdp: 2 stacked"):
+        jb.plot_instance(jax.tree.map(lambda x: np.stack([x, x]), mdp))
+
+
+def test_boxes_are_filled_where_something_was_taken():
+    mdp = jb.make_instance("prophet-uniform", horizon=8, capacity=2, num_values=5)
+    episode = jb.trace(mdp, jb.optimal(mdp)[1], jax.random.key(28))
+    drawn = jb.plot_episode(mdp, episode, title="one episode")
+    taken = episode.next_levels < episode.levels
+    assert drawn.data["filled"] == taken.tolist()
+    assert taken.sum() == 2
+    green = [patch.get_facecolor()[1] > 0.5 > patch.get_facecolor()[0] for patch in drawn.axes.patches]  # fmt: skip
+    assert green == taken.tolist()
+    written = texts(drawn.figure)
+    assert all(word in written for word in ("one episode", "capacity left", "accept from 0.75"))
+
+
+def test_another_mdp_or_a_table_is_refused():
+    mdp, _ = small_instance("prophet-uniform")
+    other = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+    episode = jb.trace(other, np.zeros((2, 2), int), jax.random.key(0))
+    with pytest.raises(ValueError, match="episode: 2 stages; accepted"):
+        jb.plot_episode(mdp, episode)
+    with pytest.raises(TypeError, match=r"episode: .*accepted: an Episode"):
+        jb.plot_episode(mdp, "episode")
+
+
+def test_dollars_are_no_mathematics():
+    mdp = jb.make_instance(
+        "posted-pricing", values=[[100, 500]] * 2, probabilities=[[0.5, 0.5]] * 2, capacity=1
+    )
+    mdp = jb.label(mdp, unit="$", offers=["$100 or $1", "$500"], level="$ left in $")
+    episode = jb.trace(mdp, jb.optimal(mdp)[1], jax.random.key(0))
+    for line in texts(jb.plot_episode(mdp, episode).figure).splitlines():
+        assert line.count("$") == line.count("\\$")

@@ -21,7 +21,8 @@ from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
 
 MAX_STATES, MAX_OUTCOMES = 63, 2**18
-"""States but the empty one are bits of a signed word, outcomes fields of one."""
+"""States but the empty one are bits of a signed word, outcomes fields of one. Not more words: ExpRef explores every level of
+every stage apart, so that a phase at 255 levels is 100 million draws (`experiments/bench/README.md`)."""
 Move = tuple[int, int]
 """Level and next level."""
 Rewards = dict[float, np.ndarray]

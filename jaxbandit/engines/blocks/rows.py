@@ -1,17 +1,32 @@
 """What the count engine looks up while it pushes arms: chances of splits, and where the outcomes lead.
 
-A *row* is a stage of a policy. Of each lane there are the H rows of the policy that its arms share, then a row for each
-arm at the stage where they differ.
+A *row* is a stage of a policy. Of each lane there are the H rows of the policy that its arms share, then a row for
+each arm at the stage where they differ.
+
+What an outcome's entry says stands in one int64, and a set of states in one word, a bit each.
+
+An entry belongs to a row (a stage of an arm's policy), a state and an outcome (`make_tables` makes it):
+
+    bits    field        meaning
+    0-5     TARGET       the state in the next stage of the episodes that see the outcome (0: none)
+    6-11    POOL         the pool that they join (0: none)
+    12-17   REST_TARGET  the same two of the following outcome; both together are REST
+    18-23   REST_POOL
+    24      CERTAIN      1: the following outcome is certain for all others, being the last possible one
+    32-49   FOLLOWING    its number
+    50-61   STANDING     the same in all entries of a row: bit j is set if pool j + 1 pays by the same law in the next
+                         stage (in the shared row before the arms' own stage, where the next is not shared, for none)
+
+The fields of the low half are read from its int32 alone, which is cheaper.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines.blocks import codec
 from jaxbandit.engines.blocks.outcomes import Outcomes
 from jaxbandit.learner import Blocks
 from jaxbandit.types import Array
@@ -49,11 +64,11 @@ def make_tables(outcomes: Outcomes, blocks: Blocks) -> ArmTables:
     own_laws = own_chance[..., 1 : P + 1, :], there.kind
     # A pool stands if it pays by the same law in the next stage: its draws can wait and be made once for both.
     ahead = jnp.minimum(blocks.stage + 1, H - 1)  # after the last stage nobody looks
-    stand = codec.pack(same_law(*laws, *(jnp.roll(law, -1, axis=1) for law in laws)))
+    stand = pack(same_law(*laws, *(jnp.roll(law, -1, axis=1) for law in laws)))
     # The row after the shared one before the own stage differs from arm to arm, so there no pool stands: that costs draws,
     # and is right for every arm.
     before_own = jnp.arange(H, dtype=jnp.int32)[None] == blocks.stage[:, None] - 1
-    own_stand = codec.pack(same_law(*own_laws, *(at_stage(law, ahead) for law in laws)))
+    own_stand = pack(same_law(*own_laws, *(at_stage(law, ahead) for law in laws)))
     code = code | jnp.where(before_own, 0, stand)[..., None, None]
     own_code = own_code | own_stand[..., None, None]
     return ArmTables(
@@ -76,10 +91,10 @@ def _rows(known: Outcomes, policy: Array) -> tuple[jax.Array, jax.Array]:
         )
         first = jnp.concatenate([jnp.zeros_like(first[..., :1]), first], -1)
         pool = _pick(first[..., None], pool.reshape(*shape[:2], -1)).reshape(pool.shape)
-    itself = codec.TARGET.write(target) | codec.POOL.write(pool)
-    low = itself | codec.REST.write(_pick(itself[..., None], following)[..., 0])
-    low = low | codec.CERTAIN.write(certain)
-    return chance, low.astype(jnp.int64) | codec.FOLLOWING.write(following)
+    itself = TARGET.write(target) | POOL.write(pool)
+    low = itself | REST.write(_pick(itself[..., None], following)[..., 0])
+    low = low | CERTAIN.write(certain)
+    return chance, low.astype(jnp.int64) | FOLLOWING.write(following)
 
 
 @separate
@@ -154,3 +169,72 @@ def merge_pools(chance: Array, kind: Array) -> jax.Array:
         chance[..., :, None, :], kind[..., :, None], chance[..., None, :, :], kind[..., None, :]
     )
     return 1 + jnp.argmax(equal, axis=-1).astype(jnp.int32)
+
+
+class Field(NamedTuple):
+    """Some bits of a word.
+
+    Example:
+        >>> field = Field(shift=6, width=3)
+        >>> word = field.write(jnp.int32(5)) | Field(0, 6).write(jnp.int32(63))
+        >>> int(field.read(word)), int(word)
+        (5, 383)
+    """
+
+    shift: int
+    """The lowest bit."""
+    width: int
+    """How many."""
+
+    def read(self, word: Array) -> jax.Array:
+        """The field of a word, int32."""
+        return ((word >> self.shift) & (2**self.width - 1)).astype(jnp.int32)
+
+    def write(self, value: Array) -> jax.Array:
+        """A word that holds nothing else; join words with ``|``. The value must fit."""
+        wide = jnp.int32 if self.shift + self.width < 32 else jnp.int64
+        return value.astype(wide) << self.shift
+
+
+TARGET, POOL = Field(0, 6), Field(6, 6)
+REST_TARGET, REST_POOL = Field(12, 6), Field(18, 6)
+REST = Field(12, 12)
+CERTAIN = Field(24, 1)
+FOLLOWING, STANDING = Field(32, 18), Field(50, 12)
+
+
+def low_half(word: Array) -> jax.Array:
+    """The half with all fields but FOLLOWING and STANDING, int32."""
+    return word.astype(jnp.int32)
+
+
+def set_type(num_states: int) -> Any:
+    """The type of sets of states: signed, so one bit less than it has."""
+    return jnp.int32 if num_states < 32 else jnp.int64
+
+
+def singleton(state: Array, kind: Any) -> jax.Array:
+    """The set of one state.
+
+    Example:
+        >>> int(singleton(jnp.int32(5), jnp.int32))
+        32
+    """
+    return jnp.ones_like(state, kind) << state.astype(kind)
+
+
+def largest(states: Array) -> jax.Array:
+    """The largest state of a set; 0 of the empty one (state 0 is in none).
+
+    Example:
+        >>> largest(jnp.asarray([0, 2, 40], jnp.int32)).tolist()
+        [0, 1, 5]
+    """
+    return (states.dtype.itemsize * 8 - 1 - jax.lax.clz(states | 1)).astype(jnp.int32)
+
+
+def pack(flags: Array) -> jax.Array:
+    """Bools [..., n] as the STANDING field of a word [...]; those that have no bit are left out."""
+    known = flags[..., : STANDING.width].astype(jnp.int64)
+    place = STANDING.shift + jax.lax.broadcasted_iota(jnp.int64, known.shape, known.ndim - 1)
+    return jnp.sum(known << place, axis=-1)

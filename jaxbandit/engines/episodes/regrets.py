@@ -6,17 +6,21 @@ that is wrong anywhere is nan, whether or not the state is ever visited. (Level 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, reduce
 
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.engines.episodes.walking import look
-from jaxbandit.engines.episodes.world import EpisodeWorld
+from jaxbandit.engines.episodes.simulation import look
+from jaxbandit.engines.episodes.world import MOST_LEVELS, EpisodeWorld
 from jaxbandit.learner.fitting import TOLERANCE
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active
+
+TERMS = 4
+"""Outcomes whose look-ups are written out; more are a loop."""
 
 
 def deterministic_regret(world: EpisodeWorld, policies: Array, outcomes: int = 0) -> jax.Array:
@@ -25,31 +29,60 @@ def deterministic_regret(world: EpisodeWorld, policies: Array, outcomes: int = 0
         num_actions = world.gap.shape[2]
         wrong = jnp.any((policies < 0) | (policies >= num_actions), axis=(1, 2))
         tables = (world.gap, world.chance, world.next_level, world.row)
-        tail = _of_outcomes(outcomes)(tables, policies.astype(jnp.int32))
+        tail = _of_outcomes(outcomes)(tables, policies)
         return jnp.where(wrong, jnp.nan, _from_start(world, tail))
     return _from_start(world, _of_actions(world.gap, world.transition, policies))
 
 
-@together
 def _of_actions(gap: Array, transition: Array, policies: Array) -> jax.Array:
     """From every level, float32 [k, E, W]."""
+    width = gap.shape[1]
+    return (_summed if width < MOST_LEVELS else _multiplied)(gap, transition, policies)
+
+
+def _chosen(played: Array, values: Callable[[int], Array], num_actions: int) -> jax.Array:
+    """The values of the actions that are played; nan where none is."""
+    value = jnp.full(played.shape, jnp.nan, jnp.float32)
+    for a in range(num_actions):
+        value = jnp.where(played == a, values(a), value)
+    return value
+
+
+@together
+def _summed(gap: Array, transition: Array, policies: Array) -> jax.Array:
+    """With few levels: sums written out."""
     width, num_actions = gap.shape[1:3]
 
     def back(tail, i):
         # Tables are looked up by the stage's number: handed over stage by stage they would be copied.
-        value = jnp.full_like(tail, jnp.nan)
-        played = jnp.moveaxis(policies[:, :, i], 0, 1)
-        for a in range(num_actions):
+        def q(a):
             here = gap[i, :, a][:, None]
             for s in range(width):
                 here = here + transition[i, :, a, s][:, None] * tail[s][None]
-            value = jnp.where(played == a, here, value)
-        return value, None
+            return here
+
+        return _chosen(jnp.moveaxis(policies[:, :, i], 0, 1), q, num_actions), None
 
     episodes, _, horizon, lanes = policies.shape
     tail = jnp.zeros((width, episodes, lanes), jnp.float32)
     stages = jnp.arange(horizon - 1, -1, -1, dtype=jnp.int32)
     return jax.lax.scan(back, tail, stages, unroll=horizon if active().straight else 1)[0]
+
+
+def _multiplied(gap: Array, transition: Array, policies: Array) -> jax.Array:
+    """With many: a matrix product per stage and lane, of all actions and episodes."""
+    _, width, num_actions, lanes = gap.shape
+    exact = jax.lax.Precision.HIGHEST
+
+    def back(tail, stage):
+        gap, transition, policies = stage
+        ahead = jnp.einsum("lasw,sew->alew", transition, tail, precision=exact)
+        q = jnp.moveaxis(gap, 1, 0)[:, :, None] + ahead
+        return _chosen(jnp.moveaxis(policies, 0, 1), lambda a: q[a], num_actions), None
+
+    tail = jnp.zeros((width, len(policies), lanes), jnp.float32)
+    stages = (gap, transition, jnp.moveaxis(policies, 2, 0))
+    return jax.lax.scan(back, tail, stages, reverse=True)[0]
 
 
 def randomised_regrets(world: EpisodeWorld, policies: Array, outcomes: int = 0) -> jax.Array:
@@ -119,9 +152,10 @@ def _of_probabilities(gap: Array, transition: Array, policy: Array) -> jax.Array
 
 @cache
 def _of_outcomes(num_outcomes: int):
-    """From every level, float32 [k, E, W], by looking up where each outcome leads: H k M look-ups and not H k^2 products.
+    """From every level, float32 [k, E, W], by looking up where each outcome leads: H k A M rows of values and not H k^2 A.
 
-    Of actions int32 [E, k, H, W] in range (others count as the nearest one), or of probabilities float [k, A, H, W].
+    Of actions int [E, k, H, W] in range, or of probabilities float [k, A, H, W]. Episodes are the last axis inside: what
+    is looked up is the same for all of them.
     """
 
     @together
@@ -130,37 +164,35 @@ def _of_outcomes(num_outcomes: int):
         horizon, width, num_actions, lanes = gap.shape
         mixed = jnp.issubdtype(policies.dtype, jnp.floating)
         episodes = 1 if mixed else policies.shape[0]
-        size = episodes * lanes
-        level = jnp.arange(1, width + 1, dtype=jnp.int32)[:, None, None]
-        lane = jnp.arange(lanes, dtype=jnp.int32)[None, None]
-        place = jnp.arange(size, dtype=jnp.int32).reshape(1, episodes, lanes)
+        level = jnp.arange(1, width + 1, dtype=jnp.int32)[:, None]
+        lane = jnp.arange(lanes, dtype=jnp.int32)[None]
+        straight = active().straight
 
-        def q(tail, i, action):
-            """Of one action [k, E, W] at every level, [k, E, W]."""
-            here = (level - 1) * num_actions + action
-            value = look(gap.reshape(-1), (i * width * num_actions + here) * lanes + lane)
-            index = row[i][None, None] + (level * num_actions + action) * num_outcomes
-            for m in range(num_outcomes):
-                following = look(next_level, index + m)
-                value = value + look(chance, index + m) * look(tail, following * size + place)
-            return value
+        def q(tail, i, a):
+            """Of one action at every level, [k, W, E]."""
+            index = row[i][None] + (level * num_actions + a) * num_outcomes
+
+            def add(m, here):
+                following = look(next_level, index + m) * lanes + lane
+                return here + look(chance, index + m)[..., None] * look(tail, following)
+
+            here = jnp.broadcast_to(gap[i, :, a][..., None], (width, lanes, episodes))
+            unroll = num_outcomes if straight else min(num_outcomes, TERMS)
+            return jax.lax.fori_loop(0, num_outcomes, add, here, unroll=unroll)
 
         def back(tail, i):
             if mixed:
-                shares = policies[:, :, i]
-                blank = jnp.zeros((width, 1, lanes), jnp.int32)
-                values = [shares[:, a][:, None] * q(tail, i, blank + a) for a in range(num_actions)]
-                value = reduce(jnp.add, values)
+                shares = [policies[:, a, i][..., None] for a in range(num_actions)]
+                value = reduce(jnp.add, [x * q(tail, i, a) for a, x in enumerate(shares)])
             else:
-                actions = jnp.clip(jnp.moveaxis(policies[:, :, i], 0, 1), 0, num_actions - 1)
-                value = q(tail, i, actions)
-            return jnp.concatenate([jnp.zeros(size, jnp.float32), value.reshape(-1)]), None
+                played = jnp.moveaxis(policies[:, :, i], 0, -1)
+                value = _chosen(played, lambda a: q(tail, i, a), num_actions)
+            return jnp.concatenate([tail[:lanes], value.reshape(-1, episodes)]), None
 
         stages = jnp.arange(horizon - 1, -1, -1, dtype=jnp.int32)
-        tail = jnp.zeros((width + 1) * size, jnp.float32)
-        unroll = horizon if active().straight else 1
-        found = jax.lax.scan(back, tail, stages, unroll=unroll)[0]
-        return found[size:].reshape(width, episodes, lanes)
+        tail = jnp.zeros(((width + 1) * lanes, episodes), jnp.float32)
+        found = jax.lax.scan(back, tail, stages, unroll=horizon if straight else 1)[0]
+        return jnp.moveaxis(found[lanes:].reshape(width, lanes, episodes), -1, 1)
 
     return tails
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxbandit.engines.blocks.bits import push_bits
+from jaxbandit.engines.blocks.machine import push_bits
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.platforms import KNOWN, tracing_for
 

@@ -9,7 +9,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.engines import make_runner
-from jaxbandit.engines.blocks.checks import TOLERANCE, sound
+from jaxbandit.engines.blocks.loop import TOLERANCE, sound
 from jaxbandit.errors import LearnerError
 from jaxbandit.learner import BlockForm, Blocks
 from jaxbandit.learners import from_blocks

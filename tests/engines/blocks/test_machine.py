@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from arms import arms, general, push
 
-from jaxbandit.engines.blocks.machine import draw, look
+from jaxbandit.engines.blocks.machine import draw
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.threefry import key_words
 
@@ -22,12 +22,6 @@ def test_draws_are_whole_numbers_between_nothing_and_everything():
     assert (refused | ((drawn >= 0) & (drawn <= np.asarray(left)))).all()
     assert (drawn[:100] == 0).all()
     assert (drawn[300:] == np.asarray(left)[300:]).all()
-
-
-def test_looking_up_is_indexing():
-    table = jnp.arange(12.0).reshape(3, 4)
-    where = jnp.asarray([0, 5, 11], jnp.int32)
-    np.testing.assert_array_equal(look(table.ravel(), where), [0.0, 5.0, 11.0])
 
 
 def test_rewards_of_one_are_counted_to_the_last_episode():

@@ -10,9 +10,44 @@ from arms import arms, compose, general, moments, random_rows, totals
 from scipy import stats
 
 import jaxbandit as jb
-from jaxbandit.engines.blocks.plain import mean_reward, push_policy
+from jaxbandit.engines.tables import normalised_prob
 from jaxbandit.learner import Blocks
+from jaxbandit.mdp import MDP
 from jaxbandit.xla.compat import x64
+
+
+def push_policy(mdp: MDP, policy: np.ndarray, episodes: int, random: np.random.Generator) -> float:
+    """The sum of the total rewards of n episodes of a randomised policy float [H, k+1, A]: one binomial draw per split."""
+    prob, reward = normalised_prob(mdp), np.asarray(mdp.reward, np.float64)
+    next_level = np.asarray(mdp.next_level)
+    here, total = np.zeros(mdp.width + 1, np.int64), 0.0
+    here[int(mdp.start)] = episodes
+    for i in range(mdp.horizon):
+        there = np.zeros_like(here)
+        for level in range(1, mdp.width + 1):
+            weight = (policy[i, level, :, None] * prob[i, level]).ravel()
+            rest = weight[::-1].cumsum()[::-1]  # of this outcome and all after it
+            left = here[level]
+            for j in np.flatnonzero(weight):
+                # Of those that saw none of the outcomes before, so many see this one.
+                count = random.binomial(left, min(weight[j] / rest[j], 1.0))
+                total += count * reward[i, level].flat[j]
+                there[next_level[i, level].flat[j]] += count
+                left -= count
+        here = there
+    return float(total)
+
+
+def mean_reward(mdp: MDP, policy: np.ndarray) -> float:
+    """The exact mean of one episode: the same splits, with shares in place of draws."""
+    prob, reward = normalised_prob(mdp), np.asarray(mdp.reward, np.float64)
+    here, total = np.eye(mdp.width + 1)[int(mdp.start)], 0.0
+    for i in range(mdp.horizon):
+        share = here[:, None, None] * np.asarray(policy[i])[..., None] * prob[i]
+        share[0] = 0
+        total += float((share * reward[i]).sum())
+        here = np.bincount(np.ravel(mdp.next_level[i]), share.ravel(), mdp.width + 1)
+    return total
 
 
 def prophet():

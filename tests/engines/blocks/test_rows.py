@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.engines.blocks import codec, rows
+from jaxbandit.engines.blocks import rows
 from jaxbandit.engines.blocks.outcomes import merge_outcomes
 from jaxbandit.learner import Blocks
 from jaxbandit.xla.compat import x64
@@ -24,7 +24,7 @@ def test_pools_stand_where_the_law_does():
         merged = jax.tree.map(lambda x: jnp.asarray(x)[None], merge_outcomes(mdp))
         block = Blocks(policy, np.int32(1), own[None], np.ones(1))
         tables = rows.make_tables(merged, jax.tree.map(lambda x: jnp.asarray(x)[None], block))
-        bits = np.asarray(codec.STANDING.read(tables.code)).reshape(5, -1)
+        bits = np.asarray(rows.STANDING.read(tables.code)).reshape(5, -1)
     assert (bits == bits[:, :1]).all()
     assert bits[:, 0].tolist()[:3] == [
         0,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxbandit.engines.episodes.policies import PolicyForm, explain
+from jaxbandit.engines.episodes.loop import PolicyForm, explain
 from jaxbandit.errors import LearnerError
 
 SIZES = (3, 2, 4, 5)
@@ -14,12 +14,6 @@ SIZES = (3, 2, 4, 5)
 
 def form(dtype, *shape):
     return PolicyForm("mine", SIZES, jax.ShapeDtypeStruct(shape, dtype))
-
-
-def test_kinds():
-    assert not form(jnp.int32, 3, 3, 16).randomised
-    assert not form(jnp.uint8, 3, 3, 16).randomised
-    assert form(jnp.float32, 3, 3, 4, 16).randomised
 
 
 @pytest.mark.parametrize(
@@ -48,15 +42,6 @@ def test_packed_actions_stay_wrong():
     assert packed.shape == (2, 24)
     assert packed[1, 8:16].tolist() == [-1, -1, 0, 3, 4, 4, 4, 4]
     assert int(jnp.abs(packed).sum()) == int(jnp.abs(packed[1, 8:16]).sum())
-
-
-def test_levels_in_front_and_back():
-    policy = jax.random.randint(jax.random.key(0), (3, 3, 16), 0, 4)
-    made = form(jnp.int32, 3, 3, 16)
-    flat = made.by_levels(policy)
-    assert flat.shape == (3, 48)
-    np.testing.assert_array_equal(flat[2, 16:32], policy[1, 2])
-    np.testing.assert_array_equal(made.from_levels(flat), policy)
 
 
 def test_many_actions_are_packed_wider():

@@ -110,21 +110,6 @@ def test_curves_are_sums_in_order_whatever_is_recorded():
             np.testing.assert_array_equal(curve(points, chunk), whole[..., np.asarray(points) - 1])
 
 
-def test_a_lane_has_the_same_bits_in_any_company():
-    """More lanes than a tile holds, other MDPs and other scales beside it."""
-    scales = (0.1, 0.5)
-    learners = [jb.make_learner("ucbvi", bonus_scale=scale) for scale in scales]
-    keys = jax.random.split(jax.random.key(7), (2, 19))
-    points = np.arange(1, 51)
-    whole, state = run_lanes("episodes", learners, mdps(), keys, 50, points)
-    for g, s in [(0, 0), (0, 18), (1, 3)]:
-        one = (keys[g : g + 1, s : s + 1], 50, points)
-        alone, last = run_lanes("episodes", learners[g : g + 1], [mdps()[g]], *one)
-        for name, value in alone.items():
-            np.testing.assert_array_equal(value[0, 0], whole[name][g, s])
-        np.testing.assert_array_equal(last.visits[0, 0], state.visits[g, s])
-
-
 def test_average_regret_of_ucbvi_falls_to_zero():
     """16 seeds on each of two MDPs: every window is cheaper than the one before, and in the end all
     play optimally."""

@@ -7,8 +7,7 @@ import pytest
 from lanes_by_hand import copies, sizes_of
 
 import jaxbandit as jb
-from jaxbandit.engines.episodes.simulation import simulate
-from jaxbandit.engines.episodes.walking import AT_ONCE, LINKS
+from jaxbandit.engines.episodes.simulation import AT_ONCE, LINKS, simulate
 from jaxbandit.mdp import MDP
 from jaxbandit.xla.platforms import CPU, GPU
 from jaxbandit.xla.programs import Programs
@@ -30,9 +29,14 @@ def tiny(horizon, width, actions, outcomes):
 
 
 @pytest.mark.parametrize(
-    "sizes", [(1, 1, 1, 1), (1, 2, 2, 2), (2, 1, 2, 1), (2, 2, 1, 2), (1, AT_ONCE + 1, 1, 1)]
+    ("sizes", "learner"),
+    [
+        *(((*sizes, 1), "ucbvi") for sizes in [(1, 1, 1), (2, 1, 2), (1, AT_ONCE + 1, 1)]),
+        *(((*sizes, 2), "ucbvi") for sizes in [(1, 2, 2), (2, 2, 1)]),
+        ((1, 1, 1, 1), "policy-gradient"),
+        ((2, 2, 1, 2), "policy-gradient"),
+    ],
 )
-@pytest.mark.parametrize("learner", ["ucbvi", "policy-gradient"])
 def test_the_smallest_sizes_run(sizes, learner):
     ds = jb.sweep(
         learners={learner: jb.make_learner(learner)},

@@ -27,7 +27,12 @@ class StubArena:
             if job.get("engine") == "blocks":
                 cost = 4e3 / job["num_episodes"]
             row = {**job, "cores": len(self.cores), "us": [cost, 7 * cost, cost], "median_us": cost}
-            extra = {"episodes_per_second": 1e6 / cost, "peak_bytes": 5e8, "once_seconds": 2.0}
+            extra = {
+                "episodes_per_second": 1e6 / cost,
+                "peak_bytes": 5e8,
+                "once_seconds": 2.0,
+                "compile_seconds": 1.0,
+            }
             rows.append(json.loads(json.dumps({**row, **extra})))
         return rows
 
@@ -62,3 +67,20 @@ def test_scaling_table():
     text = bench_table.format_table(result(scaling=rows))
     assert [line.split()[0] for line in text.splitlines()[2:-2]].count("T") == 6
     assert {row["axis"] for row in rows} == {"lanes", "H", "k", "A", "T"}
+
+
+def test_many_states(tmp_path):
+    """General MDPs and two known ones beside Numba: ratios, slopes, and a figure of them."""
+    rows = bench_cases.states_rows(StubArena([0]), 8192, quick=False)
+    for row in rows:
+        row["median_us"] *= row["size"][1] ** 2 / 100
+    text = bench_table.format_table(result(states=rows))
+    lines = [line.split() for line in text.splitlines()]
+    names = [
+        line[0] for line in lines if line and line[0] in ("general", "riverswim", "frozen-lake")
+    ]
+    assert names == ["general"] * 6 + ["riverswim", "frozen-lake"]
+    assert "numba 2.00" in text
+    assert {line[8] for line in lines if line and line[0] == "general"} == {"2.00"}
+    bench_table.draw_states(rows, tmp_path / "states.svg")
+    assert (tmp_path / "states.svg").read_text().startswith("<?xml")

@@ -16,3 +16,16 @@ def test_worker_measures(who, engine):
     assert reply["seconds"] > 0
     assert reply["peak_bytes"] > 1e6
     assert ("once_seconds" in reply) == (who == "jaxbandit")
+
+
+@pytest.mark.parametrize(
+    ("name", "width"), [("general", 17), ("riverswim", 6), ("frozen-lake", 64)]
+)
+def test_instances_with_many_states(name, width):
+    import jaxbandit as jb
+
+    actions = {"riverswim": 2}.get(name, 4)
+    mdp = jb.validate(bench_worker.instance(bench_worker.Size(4, width, actions, name)))
+    assert (mdp.horizon, mdp.width, mdp.num_actions) == (4, width, actions)
+    tables = bench_worker.peer_tables(bench_worker.Size(4, width, actions, name))
+    assert tables.gap.shape == (4, width, actions)

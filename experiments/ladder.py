@@ -137,7 +137,8 @@ def make(label: str, sizes: MDP | Size, index: int | None = None, *, grid: bool 
     assert one is not None
     fixed = dict(one.fixed)
     if one.name == "prophet-optimism":
-        fixed["values"] = support(sizes)
+        size = (sizes.horizon, sizes.width, sizes.num_actions) if isinstance(sizes, MDP) else sizes
+        fixed["values"] = support(size)
     if one.name == "ucb-policies":
         fixed["reachable"] = reached(
             sizes if isinstance(sizes, MDP) else random_laws(sizes, 1, 0)[0]

@@ -296,6 +296,6 @@ EXPERIMENT = Experiment(
         "published.md": "every published number with its standard error, ours and z",
         "published.png": "ours minus theirs in standard errors",
     },
-    takes="about two minutes on two cores",
+    takes="two to three minutes on two cores",
     expect=expect,
 )

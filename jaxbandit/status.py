@@ -1,12 +1,18 @@
-"""A status line with a running clock, for what takes seconds and has no progress bar."""
+"""What a terminal sees: a status line with a running clock, and output that outlives its reader.
+
+A job goes on when `head` has seen enough, or the terminal is gone.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 TICK = 0.5
 """Seconds between two looks at the clock."""
@@ -47,3 +53,83 @@ def spinner(text: str, *, elsewhere: bool = True) -> Iterator[None]:
         done.set()
         clock.join()
         print(file=stream, flush=True)
+
+
+UNSAFE = re.compile(
+    "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+)
+"""Characters that a terminal obeys, or that cannot be written; names of files may have them."""
+
+
+def visible(text: str) -> str:
+    """The text with such characters spelt out; line ends and tabs stay.
+
+    Example:
+        >>> print(visible("results/\\x1b[31mred"))
+        results/\\x1b[31mred
+    """
+    return UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class Lasting:
+    """A stream whose reader may go: from then on it writes to nobody. What terminals would obey is spelt out, and so is
+    what the stream's encoding (ASCII, say) does not have."""
+
+    def __init__(self, stream: Any):
+        """``stream``: an open text stream."""
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        """What the stream has."""
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Writes, or forgets it."""
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        shown = visible(text).encode(encoding, "backslashreplace").decode(encoding)
+        try:
+            return self._stream.write(shown)
+        except BrokenPipeError:
+            self._let_go()
+            return len(text)
+
+    def flush(self) -> None:
+        """Flushes, or forgets it."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nobody, self._stream.fileno())
+        os.close(nobody)
+
+
+@contextlib.contextmanager
+def lasting_output() -> Iterator[None]:
+    """Standard output and errors that no closed pipe ends; those that were never open go to nobody.
+
+    A file that is opened when descriptor 1 or 2 is free would get that number, and all that XLA prints.
+
+    Example:
+        >>> with lasting_output():
+        ...     print("seen by whoever is there")
+        seen by whoever is there
+    """
+    with contextlib.ExitStack() as opened:
+        kept = sys.stdout, sys.stderr
+        for number in range(3):
+            try:
+                os.fstat(number)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+        nobody: Any = opened.enter_context(open(os.devnull, "w", encoding="utf-8"))
+        out, err = (Lasting(nobody if stream is None else stream) for stream in kept)
+        sys.stdout, sys.stderr = out, err
+        try:
+            yield
+        finally:
+            out.flush()
+            err.flush()
+            sys.stdout, sys.stderr = kept

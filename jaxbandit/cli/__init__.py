@@ -24,8 +24,8 @@ import tyro
 import jaxbandit
 from jaxbandit.checks import did_you_mean
 from jaxbandit.cli.commands import COMMANDS
-from jaxbandit.cli.terminal import lasting_output
 from jaxbandit.experiment import catalogue
+from jaxbandit.status import lasting_output
 
 __all__ = ["main"]
 

@@ -1,7 +1,7 @@
 """The model: an MDP is a table of joint outcomes, [H, k+1, A, M], with names and units kept beside it.
 
-`model` holds `MDP` and what can be read off it, `checks` validates tables, `labels` holds names and units, `arrays`
-converts P [S, A, S] and R [S, A] and gymnasium's tables, `gymnax` makes an MDP an environment with reset and step.
+`model` holds `MDP`, what can be read off it and the checks of its tables, `labels` holds names and units, `arrays` converts
+P [S, A, S] and R [S, A] and gymnasium's tables, `gymnax` makes an MDP an environment with reset and step.
 From outside: the names below, and `labels` for packages that print. May import: `checks` and `types`.
 """
 

@@ -74,9 +74,9 @@ class Job(NamedTuple):
     groups: list[Group]
 
 
+@with_options
 @persistent_cache()
 @on_host("sweep")
-@with_options
 def sweep(
     learners: Learners,
     instances: GivenInstances,
@@ -114,7 +114,7 @@ def sweep(
     """
     job = prepare(learners, instances, num_episodes, num_seeds, options)
     if dry_run:
-        warnings.warn("sweep(dry_run=True) is now jb.plan(...)", DeprecationWarning, stacklevel=4)
+        warnings.warn("sweep(dry_run=True) is now jb.plan(...)", DeprecationWarning, stacklevel=5)
         return make_plan(job)  # type: ignore[return-value]
     grids, mdps, seeds, settings, groups = job
     config = configuration(grids, mdps, groups, settings)
@@ -170,8 +170,8 @@ def sweep(
     return found
 
 
-@persistent_cache()
 @with_options
+@persistent_cache()
 def plan(
     learners: Learners,
     instances: GivenInstances,

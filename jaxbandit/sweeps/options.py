@@ -130,7 +130,7 @@ def parse(function: str, given: Mapping[str, Any]) -> SweepOptions:
             warnings.warn(
                 f"{function}: option {name!r} is now {RENAMED[name]!r}",
                 DeprecationWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         elif name not in NAMES:
             hint = checks.did_you_mean(name, NAMES, most=1)
@@ -150,7 +150,7 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
         if len(args) == POSITIONAL + 1 and "seed" not in given:  # as it was: warns for one version
             *args, given["seed"] = args  # type: ignore[assignment]
             text = f"{function.__name__}: options by position; give seed=... by its name"
-            warnings.warn(text, DeprecationWarning, stacklevel=3)
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
         own = {name: given.pop(name) for name in list(given) if name in taken}
         return function(*args, **own, options=parse(function.__name__, given))
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.mdp import checks, largest_total
+from jaxbandit.mdp import largest_total
+from jaxbandit.mdp.model import ranks
 
 
 @pytest.fixture(scope="module")
@@ -219,4 +220,4 @@ def test_ranks_mean_their_order(ordered, change):
 def test_ranks_beyond_float64_keep_their_order(ordered):
     """2^53 and 2^53 + 1 are one float: the order must be read from the integers."""
     rank = np.int64(2**53) + ordered.rank.astype(np.int64)
-    np.testing.assert_array_equal(checks.ranks(rank), ordered.rank)
+    np.testing.assert_array_equal(ranks(rank), ordered.rank)

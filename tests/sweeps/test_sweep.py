@@ -192,12 +192,15 @@ def test_an_unknown_option_is_refused_with_near_matches_and_an_old_one_warns():
     learner = jb.make_learner("uniform")
     with pytest.raises(TypeError, match="sweep: option 'chunk_sizes'; did you mean 'chunk_size'"):
         jb.sweep(learner, mdp, 100, 2, chunk_sizes=3)
-    with pytest.warns(DeprecationWarning, match="is now 'allow_backend_change'"):
+    with pytest.warns(DeprecationWarning, match="is now 'allow_backend_change'") as seen:
         jb.plan(learner, mdp, 100, 2, measure_seconds=0, allow_other_bits=True)
-    with pytest.warns(DeprecationWarning, match=r"give seed=\.\.\. by its name"):
+    assert seen[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match=r"give seed=\.\.\. by its name") as seen:
         jb.plan(learner, mdp, 100, 2, 3, measure_seconds=0)
-    with pytest.warns(DeprecationWarning, match="is now jb.plan"):
+    assert seen[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="is now jb.plan") as seen:
         assert jb.sweep(learner, mdp, 100, 2, dry_run=True).num_lanes == 2
+    assert seen[0].filename == __file__
 
 
 SMALL = jb.make_instance("hard-general", theta=[0, 1], num_actions=2, gap=0.1)

@@ -48,7 +48,7 @@ if ds["regret"].shape != (1, 1, 2, 50) or sys.flags.optimize != 2:
     raise SystemExit("wrong")
 if main(["list"]) or main(["list", "ucbvi"]):
     raise SystemExit("list")
-from jaxbandit.cli.terminal import lasting_output
+from jaxbandit.status import lasting_output
 with lasting_output():
     print("\\u00dc", ds["instance"].values.tolist())
 """

@@ -9,8 +9,7 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from jaxbandit import status as module
-from jaxbandit.cli import terminal as streams
+from jaxbandit import status
 from jaxbandit.status import spinner
 
 COMMAND = [sys.executable, "-m", "jaxbandit.cli"]
@@ -26,7 +25,7 @@ def deaf_pipe():
 def test_a_stream_without_a_reader_forgets_what_it_is_told():
     writer = deaf_pipe()
     with open(writer, "w", encoding="utf-8") as raw:
-        stream = streams.Lasting(raw)
+        stream = status.Lasting(raw)
         assert stream.write("nobody\n") == 7
         stream.flush()
         stream.write("hears " * 10_000)
@@ -36,7 +35,7 @@ def test_a_stream_without_a_reader_forgets_what_it_is_told():
 
 def test_streams_are_put_back():
     before = sys.stdout, sys.stderr
-    with streams.lasting_output():
+    with status.lasting_output():
         assert sys.stdout is not before[0]
     assert (sys.stdout, sys.stderr) == before
 
@@ -57,8 +56,8 @@ def test_a_command_does_its_work_all_the_same(tmp_path, closed):
 def test_no_file_takes_the_place_of_a_stream_that_was_never_open(tmp_path):
     """Else all that XLA prints would be written into it."""
     program = (
-        "from jaxbandit.cli import terminal as streams\n"
-        "with streams.lasting_output(), open('mine.txt', 'w') as file:\n"
+        "from jaxbandit import status\n"
+        "with status.lasting_output(), open('mine.txt', 'w') as file:\n"
         "    file.write(str(file.fileno()))\n"
     )
     closing = ["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", sys.executable, "-c", program]
@@ -69,7 +68,7 @@ def test_no_file_takes_the_place_of_a_stream_that_was_never_open(tmp_path):
 def test_names_of_files_do_nothing_to_a_terminal(capsys):
     """Also those with bytes that are no text."""
     name = "no\x1b[31mwhere\x9b\udcff\u202e"
-    with streams.lasting_output():
+    with status.lasting_output():
         print(f"{name}\tdone\n", end="")
         print(name, file=sys.stderr)
     out, err = capsys.readouterr()
@@ -83,7 +82,7 @@ class Terminal(io.StringIO):
 
 
 def test_in_a_terminal_the_clock_runs(monkeypatch):
-    monkeypatch.setattr(module, "TICK", 0.01)
+    monkeypatch.setattr(status, "TICK", 0.01)
     with redirect_stderr(Terminal()) as terminal, spinner("drawing"):
         deadline = time.monotonic() + 30
         while terminal.getvalue().count("\r") < 3 and time.monotonic() < deadline:

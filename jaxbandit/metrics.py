@@ -229,7 +229,10 @@ def visits(state: State, world: World) -> Array:
     shape = world.gap.shape[:2]
     if counts is None:
         return jnp.full(shape, jnp.nan, world.gap.dtype)
-    return _with_level_zero(jnp.sum(counts, axis=-1).astype(world.gap.dtype), jnp.nan)
+    pooled = jnp.sum(counts, axis=-1).astype(
+        world.gap.dtype
+    )  # [1, k] if stages have them in common
+    return _with_level_zero(jnp.broadcast_to(pooled, (shape[0], pooled.shape[1])), jnp.nan)
 
 
 METRICS: dict[str, Metric] = {

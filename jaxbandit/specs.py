@@ -29,6 +29,9 @@ Constructor = TypeVar("Constructor", bound=Callable[..., Any])
 class Spec:
     """What a parameter accepts. Subclasses say what `check` returns and raises."""
 
+    entrywise = True
+    """Whether an array of parameters is checked entry by entry."""
+
     def check(self, name: str, value: Any) -> Any:
         """``value``, converted; ValueError "name: value; accepted: ..." if it is not accepted."""
         raise NotImplementedError
@@ -190,6 +193,7 @@ class Values(Spec):
 
     axes: str
     """Names of the axes, separated by blanks: "H A"."""
+    entrywise = False
     low: float = -math.inf
     high: float = math.inf
 
@@ -235,13 +239,25 @@ class Values(Spec):
 
 @dataclass(frozen=True)
 class Optional(Spec):
-    """None, or what ``spec`` accepts.
+    """None, or what ``spec`` accepts. Where parameters are numbers, ``unset`` stands for None.
 
     Example:
         >>> Optional(Whole(1)).check("chunk_size", None)
     """
 
     spec: Spec
+    unset: float = math.nan
+
+    def stands_for_none(self, value: Any) -> bool:
+        """Whether a number, or every one of an array's, is ``unset``."""
+        numbers = np.asarray(value)
+        same = np.isnan(numbers) if math.isnan(self.unset) else numbers == self.unset
+        return bool(np.all(same))
+
+    @property
+    def entrywise(self) -> bool:  # type: ignore[override]
+        """That of the spec."""
+        return self.spec.entrywise
 
     def check(self, name: str, value: Any) -> Any:
         """None, or the converted value."""
@@ -272,6 +288,45 @@ def check_all(specs: Mapping[str, Spec], values: Mapping[str, Any]) -> dict[str,
         name: specs[name].check(name, value) if name in specs else value
         for name, value in values.items()
     }
+
+
+class ParamCheck:
+    """A `Learner.check`: every entry of a parameter is checked by the spec of its name.
+
+    Example:
+        >>> ParamCheck({"bonus_scale": Real(low=0)})({"bonus_scale": -1.0})
+        Traceback (most recent call last):
+        ...
+        ValueError: bonus_scale: -1.0; accepted: a finite number >= 0
+    """
+
+    def __init__(self, specs: Mapping[str, Spec]):
+        """By the name of the parameter."""
+        self.specs = specs
+
+    def __call__(self, params: Mapping[str, Any], /) -> None:
+        """Raises ValueError, naming the parameter."""
+        for name in self.specs.keys() & params.keys():
+            spec, array = self.specs[name], np.asarray(params[name])
+            for value in np.ravel(array).tolist() if spec.entrywise else [array]:
+                if not (isinstance(spec, Optional) and spec.stands_for_none(value)):
+                    spec.check(name, value)
+
+
+def as_params(specs: Mapping[str, Spec], dtype: Any = np.float32, **values: Any) -> dict[str, Any]:
+    """The fields ``params`` and ``check`` of a learner whose parameters are numbers, checked already; None becomes the
+    spec's ``unset``.
+
+    Example:
+        >>> as_params({"bonus_scale": Real(low=0)}, bonus_scale=0.5)["params"]
+        {'bonus_scale': np.float32(0.5)}
+    """
+    unset = {name: spec.unset for name, spec in specs.items() if isinstance(spec, Optional)}
+    params = {
+        name: np.asarray(unset[name] if value is None else value, dtype)[()]
+        for name, value in values.items()
+    }
+    return {"params": params, "check": ParamCheck({name: specs[name] for name in values})}
 
 
 def takes(**specs: Spec) -> Callable[[Constructor], Constructor]:

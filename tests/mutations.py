@@ -120,7 +120,7 @@ def check(mutation: Mutation, copy: Path) -> str:
                           capture_output=True, text=True, check=False)  # fmt: skip
     file.write_text(source, encoding="utf-8")
     if done.returncode == 1:
-        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+        failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", done.stdout, re.MULTILINE)
         return failed[0] if failed else "NOT TRIED: pytest names no test"
     return "NOT SEEN" if done.returncode == 0 else f"NOT TRIED: pytest ended with {done.returncode}"
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit.learners import BlockForm, from_blocks
-from jaxbandit.testing.conformance import run_lanes
+from jaxbandit.testing import run_lanes
 
 NUM_SEEDS = 2048
 PHASES = 2

@@ -18,15 +18,14 @@ Learners that only ever play a fixed randomised policy n times and look at the s
 them without simulating episodes. Engines and sweeps refuse what breaks the contract
 (`check_contract`, `check_report`), and `jaxbandit.testing.check_learner` tries it out.
 
-`forms` holds `Learner` and `BlockForm`, `protocols` the signatures and what engines hand over,
-`constants` what is evaluated on the host, `checks` what is refused, `fitting` whether functions fit together. From outside: the names below.
+`forms` holds `Learner` and `BlockForm`, their signatures and what engines hand over, `checks` what is refused, `fitting`
+the constants and whether functions fit together. From outside: the names below.
 May import: feedback, `xla`.
 """
 
 from jaxbandit.learner.checks import COORDINATES, REQUIRES, RESERVED, check_contract, check_report
-from jaxbandit.learner.constants import make_constants
-from jaxbandit.learner.forms import BlockForm, Learner
-from jaxbandit.learner.protocols import Blocks, Problem
+from jaxbandit.learner.fitting import make_constants
+from jaxbandit.learner.forms import BlockForm, Blocks, Learner, Problem
 
 __all__ = [
     "COORDINATES",

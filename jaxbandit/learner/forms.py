@@ -1,27 +1,152 @@
-"""A learner and its block form: tuples of functions whose arity is checked when they are made."""
+"""A learner and its block form: tuples of functions whose arity is checked when they are made.
+
+Arguments are positional, so any names will do. Functions are pure: they read their arguments and nothing else that
+changes. They see one lane (seed) at a time; engines vmap them.
+"""
 
 from __future__ import annotations
 
 import inspect
 import warnings
 from collections.abc import Mapping
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import jax
+import numpy as np
 
 from jaxbandit.errors import LearnerError
-from jaxbandit.learner.presets import describe_params
-from jaxbandit.learner.protocols import (
-    Absorb,
-    Act,
-    Check,
-    Constants,
-    Init,
-    NextBlock,
-    Report,
-    Update,
-)
 from jaxbandit.tabular import Table
-from jaxbandit.types import Array
+from jaxbandit.types import Array, State
+
+Params = Mapping[str, Array]
+"""Hyper-parameters by name."""
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["num_episodes", "rank", "optimal_policy"],
+    meta_fields=["horizon", "width", "num_actions"],
+)
+@dataclass(frozen=True)
+class Problem:
+    """Static problem information available to ``constants`` and ``init``.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> problem = jb.Problem(horizon=15, width=2, num_actions=5, num_episodes=2_000_000)
+        >>> (problem.horizon, problem.width + 1)          # the shape of a deterministic policy
+        (15, 3)
+    """
+
+    horizon: int
+    """H, the number of stages (static: it may be used in shapes)."""
+    width: int
+    """k, the number of levels besides level 0 (static)."""
+    num_actions: int
+    """A (static)."""
+    num_episodes: Any
+    """T. In ``constants`` a Python int, exact however large; in ``init``, which engines compile, a
+    float scalar of the engine's precision."""
+    rank: Array | None = None
+    """int32 [H, k+1, A], the order of Assumption 3.2: larger is likelier to stay. Only for learners
+    with "rank" in ``requires``."""
+    optimal_policy: Array | None = None
+    """int32 [H, k+1]; only for learners with "optimal_policy" in ``requires`` (the oracle)."""
+
+
+class Blocks(NamedTuple):
+    """Arms to be played one after the other, independent of each other given what is known so far.
+
+    Arm b plays ``episodes[b]`` episodes of the randomised policy ``policy`` with the row of stage
+    ``stage`` replaced by ``rows[b]``. Arms of 0 episodes are skipped. A single policy is one arm
+    whose row repeats the policy's own.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxbandit as jb
+        >>> policy = jnp.full((3, 2, 2), 0.5)             # H = 3, k = 1, A = 2
+        >>> rows = jnp.eye(2)[:, None].repeat(2, axis=1)  # at stage 2 one arm for each action
+        >>> block = jb.Blocks(policy, jnp.int32(1), rows, jnp.asarray([100, 100]))
+        >>> block.rows.shape
+        (2, 2, 2)
+    """
+
+    policy: Array
+    """float [H, k+1, A]: action probabilities, shared by all arms."""
+    stage: Array
+    """int32 []: index 0..H-1 of the stage at which the arms differ."""
+    rows: Array
+    """float [B, k+1, A]: action probabilities of each arm at that stage."""
+    episodes: Array
+    """[B]: whole numbers of episodes. Integers are exact on every engine; a float32 is exact to
+    2^24."""
+
+
+class Init(Protocol):
+    """The state before the first episode: a tree of arrays whose shapes and dtypes never change."""
+
+    def __call__(self, problem: Problem, constants: Any, key: Array, /) -> State:
+        """``problem``: sizes and T; ``constants``: the learner's; ``key``: a key of the lane. Compiled."""
+
+
+class Act(Protocol):
+    """The policy of the next episode."""
+
+    def __call__(self, state: State, key: Array, constants: Any, /) -> Array:
+        """Int [H, k+1], or a randomised Markov policy float [H, k+1, A]; ``key``: the episode's."""
+
+
+class Update(Protocol):
+    """The state after an episode."""
+
+    def __call__(self, state: State, policy: Array, feedback: Any, constants: Any, /) -> State:
+        """``policy``: what ``act`` returned; ``feedback``: exactly what ``learner.feedback`` names,
+        see `jaxbandit.feedback`."""
+
+
+class Constants(Protocol):
+    """What never changes during a run.
+
+    Plain Python on the host, never compiled: once for each instance and parameter setting, in
+    float64 and exact integers (`num_episodes` is a Python int), so numpy is at home here. Engines
+    round reals to their own precision and refuse whole numbers that do not fit theirs.
+    """
+
+    def __call__(self, problem: Problem, params: Params, /) -> Any:
+        """A tree of numbers and arrays."""
+
+
+class NextBlock(Protocol):
+    """The arms to play next, at least one of them with some episodes."""
+
+    def __call__(self, state: State, constants: Any, /) -> Blocks:
+        """One lane at a time."""
+
+
+class Absorb(Protocol):
+    """The state after all arms of a block."""
+
+    def __call__(self, state: State, episodes: Array, totals: Array, constants: Any, /) -> State:
+        """``episodes`` [B]: whole numbers, as integers or reals; ``totals`` float [B]: the sum of
+        the total rewards of each arm."""
+
+
+class Report(Protocol):
+    """Diagnostics of a run, for results and plots."""
+
+    def __call__(self, state: State, /) -> dict[str, Array]:
+        """Arrays by name, for one lane; called once, after the last episode, with 64-bit types
+        available. Names of results (`jaxbandit.learner.RESERVED`) are refused."""
+
+
+class Check(Protocol):
+    """Refuses parameter values that the learner cannot mean."""
+
+    def __call__(self, params: Mapping[str, Any], /) -> None:
+        """``params``: all of them, as numbers and numpy arrays of one setting; raises ValueError
+        that names the parameter, its value and what is accepted."""
+
 
 SIGNATURES = {
     "init": "problem, constants, key",
@@ -100,7 +225,7 @@ class BlockForm(NamedTuple):
 
     An engine calls ``next_block``, plays the arms, and calls ``absorb`` when all of them are
     complete. Blocks that the end of the run cuts short are never absorbed. See `from_blocks` for an
-    example, and `jaxbandit.learner.protocols` for the arguments.
+    example, and the protocols above for the arguments.
     """
 
     init: Init
@@ -154,8 +279,7 @@ class Learner(NamedTuple):
     """
 
     init: Init
-    """init(problem, constants, key) -> state, before the first episode. `jaxbandit.learner.protocols`
-    has the arguments of every function."""
+    """init(problem, constants, key) -> state, before the first episode."""
     act: Act
     """act(state, key, constants) -> the policy of the next episode, int [H, k+1] or float [H, k+1, A]."""
     update: Update
@@ -210,3 +334,64 @@ class Learner(NamedTuple):
         rows["parameters"] = self._words()
         cells = [(name, str(value) or "\N{EN DASH}") for name, value in rows.items()]
         return Table(("property", "value"), cells, title=f"Learner {self.name!r}").to("html")
+
+
+class Presets(NamedTuple):
+    """Named parameter settings of a learner."""
+
+    defaults: Mapping[str, Any]
+    """The value of every parameter; nan is "as in the paper"."""
+    values: Mapping[str, Mapping[str, Any]]
+    """By preset, what differs from the defaults."""
+
+
+KNOWN_PRESETS: dict[str, tuple[Presets, ...]] = {}
+"""By the name of a learner; several, if its variants have other parameters."""
+
+
+def describe_params(name: str, params: Mapping[str, Any]) -> str:
+    """Parameter values in a few words: the nearest preset and what differs from it, else "name value".
+
+    Example:
+        >>> describe_params("mine", {"share": np.float32(0.1), "table": np.zeros((2, 3))})
+        'share 0.1, table [2, 3]'
+    """
+    for presets in KNOWN_PRESETS.get(name, ()):
+        if set(presets.defaults) == set(params):
+            return _nearest(presets, params)
+    shown = []
+    for key, value in params.items():
+        array = np.asarray(value)
+        if array.ndim or array.dtype.kind not in "fiu":
+            shown.append(f"{key} {list(array.shape) or value}")
+        elif np.isfinite(array):  # nan and inf stand for no value
+            shown.append(f"{key} {array.item():.6g}")
+    return ", ".join(shown)
+
+
+def _nearest(presets: Presets, params: Mapping[str, Any]) -> str:
+    found: list[tuple[int, list[str]]] = []
+    for preset, values in presets.values.items():
+        usual = {**presets.defaults, **values}
+        other = [
+            _shown(key, value, usual[key])
+            for key, value in params.items()
+            if not _alike(value, usual[key])
+        ]
+        found.append((len(other), [f"preset {preset}", *other] if values else other))
+    return ", ".join(min(found, key=lambda one: one[0])[1])
+
+
+def _alike(value: Any, usual: Any) -> bool:
+    """Whether a value, or every one of a grid's, is the usual one."""
+    one, other = np.asarray(value, np.float64), np.asarray(usual, np.float64)
+    return bool(np.all((one == other) | (np.isnan(one) & np.isnan(other))))
+
+
+def _shown(name: str, value: Any, usual: Any) -> str:
+    array = np.asarray(value, np.float64)
+    if array.ndim > np.ndim(usual):
+        return f"{name} of {len(array)} settings"
+    if array.ndim:
+        return f"{name} of {int(np.sum(array > 0))} phases"
+    return f"{name} {'as in the paper' if np.isnan(array) else f'{float(array):.6g}'}"

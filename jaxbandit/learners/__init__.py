@@ -1,9 +1,8 @@
 """Learners by name: one file each, the simplest in `simple`; a new one is a file like it.
 
-Or a constructor of your own for `register_learner`. `expref` is the paper's algorithm and `presets`
-its constructors; `from_blocks` runs block learners episode by episode; `parameters` refuses values.
-From outside: the names below. May import: the contract (`jaxbandit.learner`), feedback, theory,
-`checks`, `xla`.
+Or a constructor of your own for `register_learner`. `expref` is the paper's algorithm with its phases and presets;
+`from_blocks` runs block learners episode by episode. From outside: the names below. May import: the contract
+(`jaxbandit.learner`), feedback, theory, `specs`, `checks`, `xla`.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import Any
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learners.aggregate_po import aggregate_po
 from jaxbandit.learners.bandits import epsilon_greedy, exp3, imed, kl_ucb, moss, ucb1
-from jaxbandit.learners.from_blocks import from_blocks
-from jaxbandit.learners.one_bit import one_bit
+from jaxbandit.learners.expref import expref, ordered_expref
+from jaxbandit.learners.expref_shared import expref_shared
+from jaxbandit.learners.from_blocks import from_blocks, one_bit
 from jaxbandit.learners.phased_bandits import elimination, explore_then_commit, kl_ucb_epochs
 from jaxbandit.learners.policy_gradient import policy_gradient
-from jaxbandit.learners.presets import expref, expref_shared, ordered_expref
 from jaxbandit.learners.prophet_bandit import prophet_bandit
 from jaxbandit.learners.prophet_optimism import prophet_optimism
 from jaxbandit.learners.psrl import psrl
@@ -93,29 +92,32 @@ def register_learner(name: str, constructor: Callable[..., Learner]) -> Callable
     return LEARNERS.register(name, constructor)
 
 
-register_learner("expref", expref)
-register_learner("ordered-expref", ordered_expref)
-register_learner("expref-shared", expref_shared)
-register_learner("ucbvi", ucbvi)
-register_learner("ucbvi-doubling", ucbvi_doubling)
-register_learner("q-learning", q_learning)
-register_learner("prophet-bandit", prophet_bandit)
-register_learner("prophet-optimism", prophet_optimism)
-register_learner("psrl", psrl)
-register_learner("aggregate-po", aggregate_po)
-register_learner("trajectory-ts", trajectory_ts)
-register_learner("ucb-policies", ucb_policies)
-register_learner("policy-gradient", policy_gradient)
-register_learner("ucb1", ucb1)
-register_learner("kl-ucb", kl_ucb)
-register_learner("thompson", thompson)
-register_learner("imed", imed)
-register_learner("moss", moss)
-register_learner("epsilon-greedy", epsilon_greedy)
-register_learner("exp3", exp3)
-register_learner("explore-then-commit", explore_then_commit)
-register_learner("elimination", elimination)
-register_learner("kl-ucb-epochs", kl_ucb_epochs)
-register_learner("uniform", uniform)
-register_learner("oracle", oracle)
-register_learner("fixed", fixed)
+for _name, _constructor in {
+    "expref": expref,
+    "ordered-expref": ordered_expref,
+    "expref-shared": expref_shared,
+    "ucbvi": ucbvi,
+    "ucbvi-doubling": ucbvi_doubling,
+    "q-learning": q_learning,
+    "prophet-bandit": prophet_bandit,
+    "prophet-optimism": prophet_optimism,
+    "psrl": psrl,
+    "aggregate-po": aggregate_po,
+    "trajectory-ts": trajectory_ts,
+    "ucb-policies": ucb_policies,
+    "policy-gradient": policy_gradient,
+    "ucb1": ucb1,
+    "kl-ucb": kl_ucb,
+    "thompson": thompson,
+    "imed": imed,
+    "moss": moss,
+    "epsilon-greedy": epsilon_greedy,
+    "exp3": exp3,
+    "explore-then-commit": explore_then_commit,
+    "elimination": elimination,
+    "kl-ucb-epochs": kl_ucb_epochs,
+    "uniform": uniform,
+    "oracle": oracle,
+    "fixed": fixed,
+}.items():
+    LEARNERS.register(_name, _constructor)

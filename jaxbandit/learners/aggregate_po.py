@@ -45,8 +45,8 @@ import numpy as np
 
 from jaxbandit.feedback import TrajectoryFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.parameters import scales
 from jaxbandit.learners.softmax import softmax
+from jaxbandit.specs import Real, as_params, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active
@@ -79,6 +79,7 @@ class AggregateConstants(NamedTuple):
     """float32 [k]: the imagined visit's share of every next level, 1 / (k+1); 0 at levels that a padded MDP does not have."""
 
 
+@takes(learning_rate=Real(low=0, above=True))
 def aggregate_po(learning_rate: float = 1.0) -> Learner:
     """Policy optimisation with ``learning_rate`` times sqrt(ln A / (k A T)).
 
@@ -89,7 +90,6 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
         >>> aggregate_po(learning_rate=5).feedback
         'trajectory'
     """
-    fields = scales(learning_rate=learning_rate, above=True)
     return Learner(
         init=init,
         act=act,
@@ -97,7 +97,7 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
         feedback="trajectory",
         name="aggregate-po",
         constants=constants,
-        **fields,
+        **as_params(aggregate_po.specs, learning_rate=learning_rate),  # type: ignore[attr-defined]
     )
 
 

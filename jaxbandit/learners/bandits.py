@@ -24,7 +24,7 @@ Functions without random ties also take arrays with lanes (seeds side by side) i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.specs import Choice, Flag, Probability, Real, Spec, check_all, takes
+from jaxbandit.specs import Choice, Flag, Probability, Real, as_params, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
 
@@ -150,16 +150,9 @@ def epsilon_greedy(epsilon: float = 0.1, decay: bool = False, ties: str = "first
         Learner('epsilon-greedy', bandit, epsilon 0.05)
     """
     specs = {"epsilon": Real(0) if decay else Probability()}
+    fields = as_params(specs, epsilon=specs["epsilon"].check("epsilon", epsilon))
     act, constants = _epsilon_greedy(decay, ties)
-    return Learner(
-        no_arms,
-        act,
-        add_reward,
-        params={"epsilon": np.float32(specs["epsilon"].check("epsilon", epsilon))},
-        name="epsilon-greedy",
-        constants=constants,
-        check=refusing(specs),
-    )
+    return Learner(no_arms, act, add_reward, name="epsilon-greedy", constants=constants, **fields)
 
 
 @takes(rate_scale=Real(0, above=True))
@@ -177,27 +170,13 @@ def exp3(rate_scale: float = 1.0) -> Learner:
         >>> exp3()
         Learner('exp3', bandit, rate_scale 1)
     """
+    fields = as_params(exp3.specs, rate_scale=rate_scale)  # type: ignore[attr-defined]
     return Learner(
-        exp3_init,
-        exp3_act,
-        exp3_update,
-        params={"rate_scale": np.float32(rate_scale)},
-        name="exp3",
-        constants=exp3_constants,
-        check=refusing(exp3.specs),  # type: ignore[attr-defined]
+        exp3_init, exp3_act, exp3_update, name="exp3", constants=exp3_constants, **fields
     )
 
 
 # What all of them share.
-
-
-def refusing(specs: Mapping[str, Spec]) -> Callable[[Mapping[str, Any]], None]:
-    """A `Learner.check` that refuses what the specs do not accept."""
-
-    def check(params: Mapping[str, Any], /) -> None:
-        check_all(specs, params)
-
-    return check
 
 
 def require_bandit(name: str, problem: Problem) -> None:
@@ -367,11 +346,8 @@ INDEX: dict[str, Callable[[Arms, ArmConstants], Array]] = {
 
 def _index_policy(constructor: Any, name: str, ties: str, **values: float) -> Learner:
     act, constants = _functions(name, ties)
-    params = {key: np.float32(value) for key, value in values.items()}
-    check = refusing(constructor.specs)
-    return Learner(
-        no_arms, act, add_reward, params=params, name=name, constants=constants, check=check
-    )
+    fields = as_params(constructor.specs, **values)
+    return Learner(no_arms, act, add_reward, name=name, constants=constants, **fields)
 
 
 @cache

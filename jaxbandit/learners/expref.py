@@ -4,7 +4,7 @@
 The algorithms line by line, every printed line counted, and the functions that do them:
 
     Algorithm 2   1     eps = 1, all actions active                                    `init`
-                  2     while eps > sqrt(H k A ln T / T)                  `constants`, `phases.phases`
+                  2     while eps > sqrt(H k A ln T / T)                  `constants`, `phases`
                   3     one phase: Algorithm 1 or 3
                   4     eps = eps / 2, the sets A become the refined sets N            `end_phase`
     Algorithm 1   2-5   exploration: uniform over the active set                       `exploration`
@@ -26,11 +26,15 @@ nothing else.
 
 With the constants of the theorems (preset "theory") the guarantee holds and nothing is eliminated
 at T = 2e6 on the paper's instances; the preset "practical" gives the guarantee up (see the tuning
-experiment). Constructors, presets and parameters are in `jaxbandit.learners.presets`.
+experiment).
+
+The shared form and prophet-bandit run the same phases, while eps > sqrt(H w A ln T / T): w is k where every level of a
+stage has arms of its own, and 1 where one set of arms serves the stage.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -39,10 +43,274 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.learner import BlockForm, Blocks, Problem
-from jaxbandit.learners.phases import MAX_PHASES, phases
-from jaxbandit.theory import LARGEST_THRESHOLD, thresholds
+from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
+from jaxbandit.learner.forms import KNOWN_PRESETS, Presets
+from jaxbandit.learners.from_blocks import from_blocks
+from jaxbandit.specs import Choice, Optional, ParamCheck, Probability, Real, Spec, Whole, takes
+from jaxbandit.theory import LARGEST_THRESHOLD, schedule, thresholds
 from jaxbandit.types import Array
+
+MAX_PHASES = 32
+"""Phases that there is room for: with halved accuracies enough for any T up to 2^53."""
+Schedule = Array | Sequence[float] | Callable[[int], Array]
+
+
+class Epsilons(Spec):
+    """A schedule of accuracies: an array, or a function of the phase's number such as an optax schedule.
+
+    Example:
+        >>> Epsilons().check("epsilons", [0.5, 0.25])[:3].tolist()
+        [0.5, 0.25, 0.0]
+    """
+
+    entrywise = False
+
+    def check(self, name: str, value: Any) -> np.ndarray:
+        """As float64 [MAX_PHASES], padded with 0, which ends it."""
+        accepted = f"1..{MAX_PHASES} numbers in (0, 1], or a callable giving them"
+        values = [value(r) for r in range(MAX_PHASES)] if callable(value) else value
+        try:
+            array = np.asarray(values, np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{name}: {values!r}; accepted: {accepted}") from error
+        last = int(np.max(np.flatnonzero(array), initial=0)) + 1  # it may be padded already
+        good = array.ndim == 1 and 1 <= array.size <= MAX_PHASES
+        if not good or not np.all((array[:last] > 0) & (array[:last] <= 1)):
+            raise ValueError(f"{name}: {array.tolist()}; accepted: {accepted}")
+        return np.pad(array, (0, MAX_PHASES - array.size))
+
+    def good(self) -> list[Any]:
+        """Arrays and a function."""
+        return [[0.5, 0.25], np.full(MAX_PHASES, 1.0), lambda phase: 0.5**phase]
+
+    def odd(self) -> list[Any]:
+        """Numbers beyond (0, 1], and too many."""
+        return [*super().odd(), [0.0], [0.5, 2.0], [-1.0, 0.5], np.full(MAX_PHASES + 1, 0.5)]
+
+
+POSITIVE = Real(low=0, above=True)
+SPECS: dict[str, Spec] = {
+    "episodes_scale": POSITIVE,
+    "threshold_scale": POSITIVE,
+    "threshold": Optional(POSITIVE),
+    "first_epsilon": POSITIVE,
+    "ratio": Real(0, 1, above=True, below=True),
+    "last_epsilon": Optional(POSITIVE),
+    "num_phases": Optional(Whole(1, MAX_PHASES), unset=np.inf),
+    "epsilons": Optional(Epsilons()),
+}
+"""Of ExpRef in all its forms."""
+PAPER: dict[str, Any] = {
+    "episodes_scale": 1.0, "threshold_scale": 1.0, "threshold": np.nan, "first_epsilon": 1.0, "ratio": 0.5,
+    "last_epsilon": np.nan, "num_phases": np.inf, "epsilons": np.full(MAX_PHASES, np.nan),
+}  # fmt: skip
+"""The paper's parameters: nan is "as in the paper", inf "no limit"."""
+PRESETS: dict[str, dict[str, dict[str, float]]] = {
+    "expref": {
+        "theory": {},
+        "practical": {
+            "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.09,
+        },
+    },
+    "ordered-expref": {
+        "theory": {},
+        "practical": {
+            "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.09,
+            "exploration_scale": 1.25,
+        },
+        "practical-paper-exploration": {
+            "episodes_scale": 1 / 12, "first_epsilon": 0.42, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.125,
+            "exploration_scale": 0.5,
+        },
+    },
+}  # fmt: skip
+"""By learner and preset: what differs from the constants of the paper's theorems."""
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "expref": PAPER,
+    "ordered-expref": {**PAPER, "exploration_scale": 0.5},
+}
+KNOWN_PRESETS.update({name: (Presets(DEFAULTS[name], PRESETS[name]),) for name in PRESETS})
+
+
+@takes(preset=Choice(None, *PRESETS["expref"]), **SPECS)
+def expref(
+    *,
+    preset: str | None = None,
+    episodes_scale: float | None = None,
+    threshold_scale: float | None = None,
+    threshold: float | None = None,
+    first_epsilon: float | None = None,
+    ratio: float | None = None,
+    last_epsilon: float | None = None,
+    num_phases: int | None = None,
+    epsilons: Schedule | None = None,
+) -> Learner:
+    """ExpRef for general MDPs (Theorem 3.1). Whatever is not given comes from the preset, else from
+    the paper.
+
+    Args:
+        preset: "theory" (the default) or "practical".
+        episodes_scale: s, on the 12 in n = ceil(12 s ln T / eps^2).
+        threshold_scale: on C_{l,i}.
+        threshold: a constant in place of C_{l,i} (it is still multiplied by eps).
+        first_epsilon: eps of the first phase (paper: 1).
+        ratio: each eps over the one before (paper: 1/2).
+        last_epsilon: phases run while eps exceeds it (paper: sqrt(H k A ln T / T)).
+        num_phases: at most so many phases, and never more than 32.
+        epsilons: the whole schedule, as an array [R] or a callable of the phase's number such as an
+            optax schedule; replaces first_epsilon and ratio.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> jb.make_learner("expref", preset="practical", threshold=0.1)
+        Learner('expref', bandit, preset practical, threshold 0.1)
+    """
+    return made(
+        "expref", block_form(ordered=False), PRESETS["expref"], DEFAULTS["expref"], preset,
+        episodes_scale=episodes_scale, threshold_scale=threshold_scale, threshold=threshold,
+        first_epsilon=first_epsilon, ratio=ratio, last_epsilon=last_epsilon, num_phases=num_phases, epsilons=epsilons,
+    )  # fmt: skip
+
+
+@takes(preset=Choice(None, *PRESETS["ordered-expref"]), exploration_scale=POSITIVE, **SPECS)
+def ordered_expref(
+    *,
+    preset: str | None = None,
+    exploration_scale: float | None = None,
+    episodes_scale: float | None = None,
+    threshold_scale: float | None = None,
+    threshold: float | None = None,
+    first_epsilon: float | None = None,
+    ratio: float | None = None,
+    last_epsilon: float | None = None,
+    num_phases: int | None = None,
+    epsilons: Schedule | None = None,
+) -> Learner:
+    """OrderedExpRef for ordered MDPs (Theorem 3.11); it is told the rank of the actions and nothing
+    else.
+
+    Args:
+        preset: "theory" (the default), "practical", or "practical-paper-exploration" (the paper's k
+            / (2H) kept).
+        exploration_scale: c; exploration is uniform with probability min(1, c k / H) (paper: 1/2),
+            else maximal.
+        episodes_scale: s, on the 12 in n = ceil(12 s ln T / eps^2).
+        threshold_scale: on C_{l,i}.
+        threshold: a constant in place of C_{l,i} (it is still multiplied by eps).
+        first_epsilon: eps of the first phase (paper: 1).
+        ratio: each eps over the one before (paper: 1/2).
+        last_epsilon: phases run while eps exceeds it (paper: sqrt(H k A ln T / T)).
+        num_phases: at most so many phases, and never more than 32.
+        epsilons: the whole schedule, as an array [R] or a callable of the phase's number such as an
+            optax schedule; replaces first_epsilon and ratio.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> jb.make_learner("ordered-expref").requires
+        ('rank',)
+    """
+    return made(
+        "ordered-expref", block_form(ordered=True), PRESETS["ordered-expref"], DEFAULTS["ordered-expref"], preset,
+        exploration_scale=exploration_scale,
+        episodes_scale=episodes_scale, threshold_scale=threshold_scale, threshold=threshold,
+        first_epsilon=first_epsilon, ratio=ratio, last_epsilon=last_epsilon, num_phases=num_phases, epsilons=epsilons,
+    )  # fmt: skip
+
+
+def made(
+    name: str,
+    form: BlockForm,
+    presets: Mapping[str, Mapping[str, float]],
+    defaults: Mapping[str, Any],
+    preset: str | None,
+    **given: Any,
+) -> Learner:
+    """The learner with its parameters in float64: given values over the preset's over the paper's."""
+    given = {key: value for key, value in given.items() if value is not None}
+    params = {**defaults, **presets[preset or "theory"], **given}
+    for one, other in (("threshold", "deviations"), ("deviations", "threshold")):
+        if one in given and other in params and other not in given:
+            params[other] = np.nan  # what is given replaces the preset's way to set the slack
+    check_schedule(params)
+    return from_blocks(
+        form,
+        name=name,
+        params={key: np.asarray(value, np.float64) for key, value in params.items()},
+        requires=("rank",) if "exploration_scale" in params else (),
+        check=check_schedule,
+    )
+
+
+def check_schedule(params: Mapping[str, Any]) -> None:
+    """Refuses parameters that ExpRef in all its forms cannot mean (its `Learner.check`).
+
+    Example:
+        >>> check_schedule({"episodes_scale": -1.0})
+        Traceback (most recent call last):
+        ...
+        ValueError: episodes_scale: -1.0; accepted: a finite number > 0
+    """
+    more = {
+        "exploration_scale": POSITIVE,
+        "greedy_share": Probability(),
+        "deviations": SPECS["threshold"],
+    }
+    ParamCheck({**SPECS, **more})(params)
+    slacks = {name: float(params[name]) for name in ("threshold", "deviations") if name in params}
+    if len(slacks) == 2 and not np.isnan(list(slacks.values())).any():
+        shown = " with ".join(f"{name}: {value}" for name, value in slacks.items())
+        raise ValueError(f"{shown}; accepted: one of them (nan for the other)")
+
+
+class Phases(NamedTuple):
+    """The whole schedule, exact integers; R = `MAX_PHASES`."""
+
+    epsilons: Array
+    """float64 [R]: accuracy of each phase; 0 for phases that are not in the schedule."""
+    episodes_per_arm: Array
+    """int64 [R]: n of each phase."""
+    forever: Array
+    """int64 []: T + 1, more episodes than there are."""
+
+
+def phases(problem: Problem, params: Any, width: int) -> Phases:
+    """The schedule of one run; parameters that are not given are the paper's, and ``width`` is w.
+
+    Example:
+        >>> found = phases(Problem(horizon=15, width=2, num_actions=5, num_episodes=2_000_000), {}, 2)
+        >>> found.epsilons[:6].tolist(), found.episodes_per_arm[:3].tolist()
+        ([1.0, 0.5, 0.25, 0.125, 0.0625, 0.0], [175, 697, 2786])
+    """
+    T = int(problem.num_episodes)
+    p = {name: np.asarray(value, np.float64) for name, value in {**PAPER, **params}.items()}
+    listed = p["epsilons"][p["epsilons"] > 0]  # nan is "not given", and 0 fills the array up
+    unlimited = np.isinf(p["num_phases"])
+    found = schedule(
+        problem.horizon,
+        width,
+        problem.num_actions,
+        num_episodes=max(T, 2),  # ln 1 = 0 would be phases of no episodes
+        episodes_scale=float(p["episodes_scale"]),
+        first_epsilon=float(p["first_epsilon"]),
+        ratio=float(p["ratio"]),
+        max_phases=MAX_PHASES + 1 if unlimited else int(p["num_phases"]),
+        last_epsilon=None if np.isnan(p["last_epsilon"]) else float(p["last_epsilon"]),
+        epsilons=listed if listed.size else None,
+    )
+    count = found.epsilons.size
+    if count > MAX_PHASES:
+        raise ValueError(
+            f"ratio: {float(p['ratio'])}, more than {MAX_PHASES} phases at T = {T}; accepted: at most "
+            f"{MAX_PHASES} (num_phases={MAX_PHASES} ends the schedule there)"
+        )
+    # No arm of more than T episodes is ever complete, so n need not be kept beyond that.
+    most = np.float64(max(T + 1, 2**31 - 1))
+    padding = (0, MAX_PHASES - count)
+    return Phases(
+        epsilons=np.pad(found.epsilons, padding),
+        episodes_per_arm=np.pad(np.minimum(found.episodes_per_arm, most).astype(np.int64), padding),
+        forever=np.int64(T + 1),
+    )
 
 
 class ExpRefConstants(NamedTuple):

@@ -7,7 +7,7 @@ exploration before and alpha-hat after it, the mean total reward is
 
     c + sum_l Q_{l,i} V_{l,i}(e_l):
 
-additive over the levels. An orthogonal array (`orthogonal`) of p^2 arms, p a prime near A, lets
+additive over the levels. An orthogonal array (`design`) of p^2 arms, p a prime near A, lets
 every action of a level meet every action of every other level equally often. The mean of the arms
 that play a at level l, over N >= n = ceil(12 s ln T / eps^2) episodes, is therefore an unbiased
 estimate of
@@ -51,6 +51,14 @@ order, so numbering the actions otherwise matters where T cuts a stage short.
 
 Deviations from ExpRef beside these: a stage whose levels all have one active action is not
 played; phases run while eps > sqrt(H A ln T / T), without k, because a phase is shorter.
+
+An orthogonal array of strength 2 is few experiments in which any two factors meet evenly.
+For a prime p, the p^2 experiments (u, v) with u, v = 0..p-1 give factor c = 0..p-1 the symbol
+(u + c v) mod p, and factor p the symbol v. Over all experiments every symbol of a factor comes up p
+times, and every pair of symbols of two factors exactly once (Rao 1947; two lines of different slope
+in the plane over the integers modulo p meet in one point). Symbols are then mapped to the choices
+of each factor, s to s mod n for n <= p choices: two factors stay independent of each other, and a
+choice comes up at least p floor(p / n) times.
 """
 
 from __future__ import annotations
@@ -63,14 +71,108 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.learner import BlockForm, Blocks, Problem
-from jaxbandit.learners.expref import ExpRefConstants, ExpRefState, end_phase, refine, report
+from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
+from jaxbandit.learner.forms import KNOWN_PRESETS, Presets
+from jaxbandit.learners.expref import (
+    MAX_PHASES,
+    PAPER,
+    POSITIVE,
+    SPECS,
+    ExpRefConstants,
+    ExpRefState,
+    Schedule,
+    end_phase,
+    made,
+    refine,
+    report,
+)
 from jaxbandit.learners.expref import constants as expref_constants
 from jaxbandit.learners.expref import exploration as expref_exploration
 from jaxbandit.learners.expref import init as expref_init
-from jaxbandit.learners.orthogonal import Design, design, largest_prime
-from jaxbandit.learners.phases import MAX_PHASES
+from jaxbandit.specs import Choice, Flag, Probability, takes
 from jaxbandit.types import Array
+
+PRESETS: dict[str, dict[str, float]] = {
+    "theory": {},
+    "practical": {
+        "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 7, "deviations": 2.5,
+        "greedy_share": 0.97,
+    },
+}  # fmt: skip
+ORDERED_PRESETS = {"theory": {}, "practical": {**PRESETS["practical"], "exploration_scale": 2.5}}
+DEFAULTS: dict[str, Any] = {**PAPER, "greedy_share": 0.0, "deviations": np.nan}
+ORDERED_DEFAULTS: dict[str, Any] = {**DEFAULTS, "exploration_scale": 0.5}
+KNOWN_PRESETS["expref-shared"] = (
+    Presets(DEFAULTS, PRESETS),
+    Presets(ORDERED_DEFAULTS, ORDERED_PRESETS),
+)
+
+
+@takes(
+    ordered=Flag,
+    preset=Choice(None, *PRESETS),
+    exploration_scale=POSITIVE,
+    greedy_share=Probability(),
+    deviations=SPECS["threshold"],
+    **SPECS,
+)
+def expref_shared(
+    *,
+    ordered: bool = False,
+    preset: str | None = None,
+    exploration_scale: float | None = None,
+    greedy_share: float | None = None,
+    deviations: float | None = None,
+    episodes_scale: float | None = None,
+    threshold_scale: float | None = None,
+    threshold: float | None = None,
+    first_epsilon: float | None = None,
+    ratio: float | None = None,
+    last_epsilon: float | None = None,
+    num_phases: int | None = None,
+    epsilons: Schedule | None = None,
+) -> Learner:
+    """ExpRef in which all levels of a stage share their episodes; the module
+    `jaxbandit.learners.expref_shared` says why that is allowed.
+
+    Args:
+        ordered: explore as OrderedExpRef does in the stages before the one that is learned, with
+            its C_{l,i}; the learner is then told the rank of the actions.
+        preset: "theory" (the default) or "practical" (no guarantee).
+        exploration_scale: c; with ``ordered``, exploration is uniform with probability
+            min(1, c k / H), else maximal.
+        greedy_share: g in [0, 1]; from the second phase on, exploration plays alpha-hat of the phase
+            before with probability g at every stage (paper: 0).
+        deviations: z; actions are kept that are within z standard errors of the best, measured from
+            the arms themselves, in place of C_{l,i} eps.
+        episodes_scale: s, on the 12 in n = ceil(12 s ln T / eps^2).
+        threshold_scale: on C_{l,i}.
+        threshold: a constant in place of C_{l,i} (it is still multiplied by eps).
+        first_epsilon: eps of the first phase (paper: 1).
+        ratio: each eps over the one before (paper: 1/2).
+        last_epsilon: phases run while eps exceeds it (by default sqrt(H A ln T / T)).
+        num_phases: at most so many phases, and never more than 32.
+        epsilons: the whole schedule, as an array [R] or a callable of the phase's number such as an
+            optax schedule; replaces first_epsilon and ratio.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> jb.make_learner("expref-shared", preset="practical")
+        Learner('expref-shared', bandit, preset practical)
+        >>> jb.make_learner("expref-shared", ordered=True).requires
+        ('rank',)
+    """
+    if exploration_scale is not None and not ordered:
+        raise ValueError(
+            f"exploration_scale: {exploration_scale}; accepted: only with ordered=True"
+        )
+    more = {"exploration_scale": exploration_scale} if ordered else {}
+    return made(
+        "expref-shared", block_form(ordered), ORDERED_PRESETS if ordered else PRESETS,
+        ORDERED_DEFAULTS if ordered else DEFAULTS, preset, **more, greedy_share=greedy_share, deviations=deviations,
+        episodes_scale=episodes_scale, threshold_scale=threshold_scale, threshold=threshold,
+        first_epsilon=first_epsilon, ratio=ratio, last_epsilon=last_epsilon, num_phases=num_phases, epsilons=epsilons,
+    )  # fmt: skip
 
 
 class SharedState(NamedTuple):
@@ -93,6 +195,66 @@ class SharedConstants(NamedTuple):
     """float []: probability of alpha-hat of the phase before in exploration."""
     deviations: Array
     """float []: z; nan for the slack C_{l,i} eps."""
+
+
+class Design(NamedTuple):
+    """Experiments on k factors; B = P^2 of them, of which the first p^2 in use are marked."""
+
+    choice: Array
+    """int32 [B, k]: the choice of each factor."""
+    used: Array
+    """bool [B]."""
+    least: Array
+    """int32 []: every choice of every factor comes up in at least so many experiments."""
+
+
+def largest_prime(num_factors: int, most_choices: int) -> int:
+    """P: the smallest prime with room for that many factors and choices.
+
+    Example:
+        >>> largest_prime(4, 5), largest_prime(2, 6), largest_prime(1, 1)
+        (5, 7, 2)
+    """
+    p = max(2, num_factors - 1, most_choices)
+    while any(p % d == 0 for d in range(2, int(p**0.5) + 1)):
+        p += 1
+    return p
+
+
+def design(sizes: Array, largest: int) -> Design:
+    """The design for factors with ``sizes`` int32 [k] choices whose experiments are the fewest for
+    equally many of the rarest choice. A factor with one choice takes no room.
+
+    ``largest`` is the prime P of `largest_prime`, for the most factors and choices there can be.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> found = design(jnp.asarray([2, 2], jnp.int32), 2)
+        >>> found.choice.tolist(), found.used.tolist(), int(found.least)
+        ([[0, 0], [0, 1], [1, 1], [1, 0]], [True, True, True, True], 2)
+    """
+    primes = [p for p in range(2, largest + 1) if all(p % d for d in range(2, p))]
+    open_ = sizes > 1
+    count = jnp.sum(open_, dtype=jnp.int32)
+    prime, best, least = jnp.int32(largest), jnp.float32(np.inf), jnp.int32(1)
+    for p in primes:
+        times = p * (p // jnp.max(sizes))
+        fits = (jnp.max(sizes) <= p) & (count <= p + 1)
+        cost = jnp.where(fits, p * p / jnp.maximum(times, 1).astype(jnp.float32), np.inf)
+        better = cost < best
+        prime, best, least = (
+            jnp.where(better, new, old)
+            for new, old in ((jnp.int32(p), prime), (cost, best), (times, least))
+        )
+    u, v = (
+        jnp.asarray(np.repeat(np.arange(largest), largest), jnp.int32),
+        jnp.asarray(np.tile(np.arange(largest), largest), jnp.int32),
+    )
+    column = (jnp.cumsum(open_, dtype=jnp.int32) - 1)[None]
+    symbol = jnp.where(
+        column == prime, v[:, None], (u[:, None] + jnp.maximum(column, 0) * v[:, None]) % prime
+    )
+    return Design(symbol % sizes[None], (u < prime) & (v < prime), least.astype(jnp.int32))
 
 
 def init(problem: Problem, constants: Any, key: Array) -> SharedState:

@@ -97,16 +97,16 @@ def fixed_point(rewards: Array) -> Array:
     )
 
 
-def plan(reward: Array, transition: Array, horizon: int | None = None) -> Array:
+def plan(reward: Array, transition: Array, horizon: int) -> Array:
     """Q [H, k, A] of the model with mean rewards [S, k, A] and probabilities [S, k, A, k] of the levels 1..k; ``horizon``
-    is H, for a stationary model.
+    is H, which a stationary model does not say.
 
     Q = r + p min(V, 1) with V = max_a Q: the value of what follows is clipped at 1, the largest total, and Q is not, so
     that clipping makes no ties between actions.
 
     Example:
         >>> import jax.numpy as jnp
-        >>> plan(jnp.full((2, 1, 2), 0.5), jnp.asarray([[[[0.0], [0.5]]], [[[0.0], [0.0]]]])).tolist()
+        >>> plan(jnp.full((2, 1, 2), 0.5), jnp.asarray([[[[0.0], [0.5]]], [[[0.0], [0.0]]]]), 2).tolist()
         [[[0.5, 0.75]], [[0.5, 0.5]]]
     """
 
@@ -116,7 +116,7 @@ def plan(reward: Array, transition: Array, horizon: int | None = None) -> Array:
         return jnp.minimum(jnp.max(q, axis=-1), 1), q
 
     tail = jnp.zeros(reward.shape[1], reward.dtype)
-    return scan_stages(back, tail, (reward, transition), horizon or len(reward))[1]
+    return scan_stages(back, tail, (reward, transition), horizon)[1]
 
 
 def expected_values(transition: Array, tail: Array) -> Array:

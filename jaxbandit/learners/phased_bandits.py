@@ -21,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
-from jaxbandit.learners.bandits import refusing, require_bandit, upper_bound
+from jaxbandit.learners.bandits import require_bandit, upper_bound
 from jaxbandit.learners.from_blocks import from_blocks
-from jaxbandit.specs import Optional, Real, Whole, takes
+from jaxbandit.specs import Optional, Real, Whole, as_params, takes
 from jaxbandit.types import Array
 
 
@@ -74,8 +74,8 @@ def explore_then_commit(plays: int | None = None) -> Learner:
         Learner('explore-then-commit', bandit, plays 100)
     """
     form = BlockForm(init, next_arms, absorb_arms, constants=commit_schedule)
-    params = {"plays": np.float64(np.nan if plays is None else plays)}
-    return from_blocks(form, name="explore-then-commit", params=params, check=check_plays)
+    fields = as_params(explore_then_commit.specs, np.float64, plays=plays)  # type: ignore[attr-defined]
+    return from_blocks(form, name="explore-then-commit", **fields)
 
 
 @takes(plays_scale=Real(0, above=True))
@@ -90,9 +90,8 @@ def elimination(plays_scale: float = 1.0) -> Learner:
         Learner('elimination', bandit, plays_scale 1)
     """
     form = BlockForm(init, next_arms, absorb_arms, constants=elimination_schedule)
-    check = refusing(elimination.specs)  # type: ignore[attr-defined]
-    params = {"plays_scale": np.float64(plays_scale)}
-    return from_blocks(form, name="elimination", params=params, check=check)
+    fields = as_params(elimination.specs, np.float64, plays_scale=plays_scale)  # type: ignore[attr-defined]
+    return from_blocks(form, name="elimination", **fields)
 
 
 @takes(growth=Real(0, above=True), bonus_scale=Real(0, above=True))
@@ -108,15 +107,9 @@ def kl_ucb_epochs(growth: float = 0.2, bonus_scale: float = 1.0) -> Learner:
         Learner('kl-ucb-epochs', bandit, growth 0.2, bonus_scale 1)
     """
     form = BlockForm(init, next_epoch, absorb_epoch, constants=epoch_constants)
-    check = refusing(kl_ucb_epochs.specs)  # type: ignore[attr-defined]
-    params = {"growth": np.float64(growth), "bonus_scale": np.float64(bonus_scale)}
-    return from_blocks(form, name="kl-ucb-epochs", params=params, check=check)
-
-
-def check_plays(params: Any) -> None:
-    """Refuses numbers of plays that are none; nan stands for the default."""
-    if not np.isnan(params["plays"]):
-        Whole(1).check("plays", params["plays"])
+    values = {"growth": growth, "bonus_scale": bonus_scale}
+    fields = as_params(kl_ucb_epochs.specs, np.float64, **values)  # type: ignore[attr-defined]
+    return from_blocks(form, name="kl-ucb-epochs", **fields)
 
 
 def commit_schedule(problem: Problem, params: Any) -> Schedule:

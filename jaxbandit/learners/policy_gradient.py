@@ -25,14 +25,15 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.parameters import check_gradient
 from jaxbandit.learners.softmax import drawn_policy, score_gradient
+from jaxbandit.specs import Real, as_params, takes
 from jaxbandit.types import Array
 
 if TYPE_CHECKING:  # optax is slow to import, and whoever passes an optimizer has imported it
     import optax
 
 DEFAULT_RATE = 0.2
+SPECS = {"baseline_decay": Real(0, 1, below=True), "learning_rate": Real(low=0, above=True)}
 
 
 class PolicyGradientState(NamedTuple):
@@ -60,6 +61,7 @@ class PolicyGradientConstants(NamedTuple):
     """float32 [H, k]: 1 at every state; 0 at those that a padded MDP does not have, where nothing is learned."""
 
 
+@takes(baseline_decay=SPECS["baseline_decay"])
 def policy_gradient(
     learning_rate: float | Callable[[Array], Array] | None = None,
     optimizer: optax.GradientTransformation | None = None,
@@ -96,17 +98,16 @@ def policy_gradient(
     schedule = learning_rate if callable(learning_rate) else None
     given: dict[str, Any] = {"baseline_decay": baseline_decay}
     if optimizer is None and schedule is None:
-        given["learning_rate"] = DEFAULT_RATE if learning_rate is None else learning_rate
-    check_gradient(given)
+        rate = DEFAULT_RATE if learning_rate is None else learning_rate
+        given["learning_rate"] = SPECS["learning_rate"].check("learning_rate", rate)
     init, update = _functions(optimizer, schedule)
     return Learner(
         init=init,
         act=act,
         update=update,
-        params={name: np.float32(value) for name, value in given.items()},
         name="policy-gradient",
         constants=constants,
-        check=check_gradient,
+        **as_params(SPECS, **given),
     )
 
 

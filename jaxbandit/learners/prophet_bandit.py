@@ -39,11 +39,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import choice
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
+from jaxbandit.learners.expref import MAX_PHASES, POSITIVE, phases
 from jaxbandit.learners.from_blocks import from_blocks
-from jaxbandit.learners.parameters import POSITIVE, SpecCheck
-from jaxbandit.learners.phases import MAX_PHASES, phases
+from jaxbandit.specs import Choice, as_params, takes
 from jaxbandit.types import Array
 
 PRESETS: dict[str, dict[str, float]] = {
@@ -84,6 +83,12 @@ class ProphetConstants(NamedTuple):
     """int []: T + 1, more episodes than there are."""
 
 
+@takes(
+    preset=Choice(None, *PRESETS),
+    episodes_scale=POSITIVE,
+    threshold_scale=POSITIVE,
+    first_epsilon=POSITIVE,
+)
 def prophet_bandit(
     preset: str | None = None,
     episodes_scale: float | None = None,
@@ -102,22 +107,15 @@ def prophet_bandit(
         >>> prophet_bandit().requires
         ('rank',)
     """
-    choice("preset", preset, (None, *PRESETS))
     given = {
         "episodes_scale": episodes_scale,
         "threshold_scale": threshold_scale,
         "first_epsilon": first_epsilon,
     }
-    params = dict(PRESETS[preset or "theory"])
-    params |= {name: value for name, value in given.items() if value is not None}
-    check(params)
-    leaves = {name: np.asarray(value, np.float64) for name, value in params.items()}
+    values = PRESETS[preset or "theory"] | {k: v for k, v in given.items() if v is not None}
+    fields = as_params(prophet_bandit.specs, np.float64, **values)  # type: ignore[attr-defined]
     form = BlockForm(init, next_block, absorb, constants=constants)
-    made = from_blocks(form, name="prophet-bandit", params=leaves, requires=("rank",))
-    return made._replace(check=check)
-
-
-check = SpecCheck(episodes_scale=POSITIVE, threshold_scale=POSITIVE, first_epsilon=POSITIVE)
+    return from_blocks(form, name="prophet-bandit", requires=("rank",), **fields)
 
 
 def init(problem: Problem, constants: Any, key: Array) -> ProphetState:

@@ -33,9 +33,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import number, real_array
+from jaxbandit.checks import real_array
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
+from jaxbandit.specs import ParamCheck, Real, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
 
@@ -60,6 +61,10 @@ class OptimismConstants(NamedTuple):
     """float32 [H, A]: what taking v_j pays."""
 
 
+BONUS_SCALE = Real(low=0)
+
+
+@takes(value_scale=Real(low=0, above=True), bonus_scale=BONUS_SCALE)
 def prophet_optimism(values: Any, value_scale: float = 1.0, bonus_scale: float = 1.0) -> Learner:
     """Plans with the empirical law of every stage, shifted up by its confidence band.
 
@@ -73,11 +78,10 @@ def prophet_optimism(values: Any, value_scale: float = 1.0, bonus_scale: float =
         >>> prophet_optimism(values=[[0, 0.5, 1], [0, 0.5, 1]]).feedback
         'semi-bandit'
     """
-    scale = number("value_scale", value_scale, low=0, above=True)
     table = np.asarray(real_array("values", values), np.float64)
     params = {
-        "bonus_scale": np.float32(number("bonus_scale", bonus_scale, low=0)),
-        "values": np.asarray(table / scale, np.float32),
+        "bonus_scale": np.float32(bonus_scale),
+        "values": np.asarray(table / value_scale, np.float32),
     }
     check(params)
     return Learner(
@@ -94,8 +98,7 @@ def prophet_optimism(values: Any, value_scale: float = 1.0, bonus_scale: float =
 
 def check(params: Mapping[str, Any]) -> None:
     """Raises ValueError for a bonus scale below 0 or values that are no supports."""
-    for value in np.ravel(np.asarray(params["bonus_scale"])):
-        number("bonus_scale", value, low=0)
+    ParamCheck({"bonus_scale": BONUS_SCALE})(params)
     table = np.asarray(params["values"])
     if table.ndim < 2 or not np.isfinite(table).all() or (np.diff(table, axis=-1) < 0).any():
         raise ValueError(

@@ -5,6 +5,7 @@ They carry no state; what they play comes from ``constants``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import chex
@@ -14,7 +15,7 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.parameters import check_policy
+from jaxbandit.learner.fitting import TOLERANCE
 from jaxbandit.types import Array
 from jaxbandit.xla.threefry import unit_float32
 
@@ -74,6 +75,35 @@ def fixed(policy: Any) -> Learner:
         constants=_given_policy,
         check=check_policy,
     )
+
+
+def check_policy(params: Mapping[str, Any]) -> None:
+    """Refuses tables that are no policy (`Learner.check` of ``fixed``).
+
+    Example:
+        >>> check_policy({"policy": [[0, -1]]})
+        Traceback (most recent call last):
+        ...
+        ValueError: policy: [[0, -1]]; accepted: actions >= 0, at least one stage and level
+    """
+    either = "integers [H, k+1] or floats [H, k+1, A]"
+    try:
+        table = np.asarray(params["policy"])
+    except ValueError:  # rows of different lengths
+        raise ValueError(f"policy: {str(params['policy'])[:80]}; accepted: {either}") from None
+    kind, shown = table.dtype.kind, str(table.tolist())
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    if kind in "iu" and table.ndim == 2:
+        if table.size == 0 or table.min() < 0 or table.max() > 2**31 - 1:
+            accepted = "actions >= 0, at least one stage and level"
+            raise ValueError(f"policy: {shown}; accepted: {accepted}")
+    elif kind == "f" and table.ndim == 3:
+        sums = table.sum(axis=-1, dtype=np.float64)
+        if table.size == 0 or not (table >= 0).all() or not (np.abs(sums - 1) <= TOLERANCE).all():
+            accepted = "action probabilities >= 0 that sum to 1"
+            raise ValueError(f"policy: {shown}; accepted: {accepted}")
+    else:
+        raise ValueError(f"policy: {table.dtype} of shape {table.shape}; accepted: {either}")
 
 
 def _init_nothing(problem: Problem, constants: Any, key: Array) -> tuple[()]:

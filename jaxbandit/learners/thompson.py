@@ -27,8 +27,8 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.bandits import best_arm, play, refusing, require_bandit, was_played
-from jaxbandit.specs import Real, Whole, takes
+from jaxbandit.learners.bandits import best_arm, play, require_bandit, was_played
+from jaxbandit.specs import Real, Whole, as_params, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
 from jaxbandit.xla.threefry import key_words, threefry, unit_float32
@@ -76,12 +76,8 @@ def thompson(alpha: float = 1.0, beta: float = 1.0, warmup: int = 0) -> Learner:
         >>> bool((ds["regret"] >= 0).all())
         True
     """
-    params = {"alpha": alpha, "beta": beta, "warmup": warmup}
-    leaves = {name: np.float32(value) for name, value in params.items()}
-    check = refusing(thompson.specs)  # type: ignore[attr-defined]
-    return Learner(
-        init, act, update, params=leaves, name="thompson", constants=constants, check=check
-    )
+    fields = as_params(thompson.specs, alpha=alpha, beta=beta, warmup=warmup)  # type: ignore[attr-defined]
+    return Learner(init, act, update, name="thompson", constants=constants, **fields)
 
 
 def constants(problem: Problem, params: Any) -> Prior:

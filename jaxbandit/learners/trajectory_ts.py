@@ -42,11 +42,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import whole
 from jaxbandit.feedback import SegmentsFeedback, TrajectoryFeedback, segment_bounds
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import greedy, plan
-from jaxbandit.learners.parameters import scales
+from jaxbandit.specs import Optional, Real, Whole, as_params, takes
 from jaxbandit.types import Array
 
 MOST_FEATURES = 4096
@@ -84,6 +83,7 @@ class TrajectoryConstants(NamedTuple):
     """float32 []: c sqrt(L)."""
 
 
+@takes(noise_scale=Real(low=0), bonus_scale=Real(low=0), segments=Optional(Whole(1)))
 def trajectory_ts(
     noise_scale: float = 1.0, bonus_scale: float = 1.0, segments: int | None = None
 ) -> Learner:
@@ -98,9 +98,7 @@ def trajectory_ts(
         >>> trajectory_ts().feedback, trajectory_ts(segments=3).feedback
         ('trajectory', 'segments:3')
     """
-    fields = scales(noise_scale=noise_scale, bonus_scale=bonus_scale)
-    if segments is not None:
-        segments = whole("segments", segments)
+    values = {"noise_scale": noise_scale, "bonus_scale": bonus_scale}
     kind = "trajectory" if segments is None else f"segments:{segments}"
     return Learner(
         init=init,
@@ -109,7 +107,7 @@ def trajectory_ts(
         feedback=kind,
         name="trajectory-ts",
         constants=constants,
-        **fields,
+        **as_params(trajectory_ts.specs, **values),  # type: ignore[attr-defined]
     )
 
 
@@ -166,7 +164,7 @@ def drawn_policy(state: TrajectoryState, key: Array, constants: TrajectoryConsta
     evenly = jnp.where(new[..., None], 1 / share.shape[-1], share)
     reward = jnp.sum(evenly * theta.reshape(share.shape), axis=-1)
     reward = reward + constants.bonus * jnp.sqrt(weight) + new.astype(jnp.float32)
-    return greedy(plan(reward, share[..., 1:]))
+    return greedy(plan(reward, share[..., 1:], len(reward)))
 
 
 def posterior(state: TrajectoryState) -> tuple[Array, Array]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.parameters import scales
+from jaxbandit.specs import Real, as_params, takes
 from jaxbandit.types import Array
 
 MOST_ARMS = 2**16
@@ -57,6 +57,7 @@ class UCBConstants(NamedTuple):
     """int32 []: A."""
 
 
+@takes(bonus_scale=Real(low=0))
 def ucb_policies(bonus_scale: float = 1.0, reachable: Any = None) -> Learner:
     """UCB1 with an arm for every deterministic policy; at most 65,536 of them.
 
@@ -84,7 +85,7 @@ def ucb_policies(bonus_scale: float = 1.0, reachable: Any = None) -> Learner:
         update=update,
         name="ucb-policies",
         constants=constants,
-        **scales(bonus_scale=bonus_scale),
+        **as_params(ucb_policies.specs, bonus_scale=bonus_scale),  # type: ignore[attr-defined]
     )
 
 

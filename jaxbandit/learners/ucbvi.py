@@ -36,7 +36,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import choice, number
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import (
@@ -49,6 +48,7 @@ from jaxbandit.learners.model import (
     scan_stages,
     visited_entries,
 )
+from jaxbandit.specs import Choice, Flag, Real, as_params, takes
 from jaxbandit.types import Array
 
 PRESETS = {"theory": 1.0, "practical": 2.0**-5, "practical-bernstein": 2.0**-8}
@@ -92,6 +92,16 @@ class UCBVIConstants(NamedTuple):
     """float32 []: L."""
 
 
+BONUS_SCALE = Real(low=0)
+
+
+@takes(
+    bonus_scale=BONUS_SCALE,
+    monotone=Flag,
+    bonus=Choice("hoeffding", "bernstein"),
+    preset=Choice(None, *PRESETS),
+    stationary=Flag,
+)
 def ucbvi(
     bonus_scale: float | None = None,
     monotone: bool = False,
@@ -115,15 +125,14 @@ def ucbvi(
         >>> learner.feedback, float(learner.params["bonus_scale"])
         ('semi-bandit', 0.03125)
     """
-    choice("preset", preset, (None, *PRESETS))
     if bonus_scale is None:
         bonus_scale = PRESETS[preset or "theory"]
     if bonus is None:
         bonus = "bernstein" if preset == "practical-bernstein" else "hoeffding"
-    choice("bonus", bonus, ("hoeffding", "bernstein"))
     return _learner("ucbvi", bonus_scale, bonus == "bernstein", monotone, stationary, False)
 
 
+@takes(bonus_scale=BONUS_SCALE, stationary=Flag)
 def ucbvi_doubling(bonus_scale: float = 1.0, stationary: bool = False) -> Learner:
     """UCB-VI with ``bonus_scale`` times the Hoeffding bonus, planning on doubled counts.
 
@@ -141,26 +150,17 @@ def ucbvi_doubling(bonus_scale: float = 1.0, stationary: bool = False) -> Learne
 def _learner(
     name: str, scale: Any, bernstein: bool, monotone: bool, stationary: bool, doubling: bool
 ) -> Learner:
-    choice("monotone", monotone, (False, True))
-    choice("stationary", stationary, (False, True))
-    check({"bonus_scale": scale})
     init, update = _functions(bernstein, monotone, stationary, doubling)
     return Learner(
         init=init,
         act=act,
         update=update,
         feedback="semi-bandit",
-        params={"bonus_scale": np.float32(scale)},
         name=name,
         report=report if doubling else None,
         constants=constants,
-        check=check,
+        **as_params({"bonus_scale": BONUS_SCALE}, bonus_scale=scale),
     )
-
-
-def check(params: Any) -> None:
-    """Refuses bonus scales that are not finite numbers >= 0."""
-    number("bonus_scale", params["bonus_scale"], low=0)
 
 
 def constants(problem: Problem, params: Any) -> UCBVIConstants:

@@ -10,7 +10,7 @@ from recording import mdps, recording, run
 from scipy import stats
 
 import jaxbandit as jb
-from jaxbandit.testing.conformance import run_lanes
+from jaxbandit.testing import run_lanes
 
 T = 500
 POINTS = [37, 300, T]

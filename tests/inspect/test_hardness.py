@@ -9,7 +9,8 @@ from families import PARAMETERS, tiny
 import jaxbandit as jb
 from jaxbandit.inspect.hardness import largest_visitation
 
-SMALL = [name for name in PARAMETERS if tiny(name).prob.shape[0] * tiny(name).width <= 6]
+SMALL = sorted({*PARAMETERS} - {"knapsack-random", "hard-ordered"})
+"""At most six states with a choice."""
 
 
 def visits_by_hand(mdp, choose):

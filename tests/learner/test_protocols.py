@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 
 import jaxbandit as jb
-from jaxbandit.learner import protocols
+from jaxbandit.learner import forms
 
 ALL = {
     name: value
-    for name, value in vars(protocols).items()
+    for name, value in vars(forms).items()
     if inspect.isclass(value) and Protocol in value.__bases__
 }
 
@@ -27,10 +27,10 @@ def test_every_signature_is_documented():
 def test_functions_of_learners_take_what_the_signatures_say():
     learner = jb.make_learner("ucbvi")
     for function, protocol in (
-        (learner.init, protocols.Init),
-        (learner.act, protocols.Act),
-        (learner.update, protocols.Update),
-        (learner.constants, protocols.Constants),
+        (learner.init, forms.Init),
+        (learner.act, forms.Act),
+        (learner.update, forms.Update),
+        (learner.constants, forms.Constants),
     ):
         wanted = len(inspect.signature(protocol.__call__).parameters) - 1
         assert len(inspect.signature(function).parameters) == wanted

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from episodes_by_hand import as_trajectory, every_episode
 
 import jaxbandit as jb
@@ -70,10 +69,3 @@ def test_it_learns():
         results, _ = jb.testing.run_lanes("episodes", [learner], [MDP], keys, 20_000)
         final[learner.name] = results["regret"].mean()
     assert final["aggregate-po"] < final["uniform"] / 3
-
-
-def test_parameters_are_checked():
-    with pytest.raises(ValueError, match="learning_rate: 0; accepted: a finite number > 0"):
-        aggregate_po(learning_rate=0)
-    with pytest.raises(ValueError, match="learning_rate: "):
-        aggregate_po().check({"learning_rate": np.asarray([1, -2.0])})

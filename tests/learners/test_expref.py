@@ -14,7 +14,7 @@ import jaxbandit as jb
 from jaxbandit.engines import make_runner
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem
-from jaxbandit.testing.lanes import last_states, run_lanes
+from jaxbandit.testing import last_states, run_lanes
 from jaxbandit.xla.compat import x64
 
 
@@ -96,7 +96,7 @@ def test_exploration_probability_of_the_ordered_variant():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"preset": "fast"}, "preset: 'fast'; accepted: theory, practical"),
+        ({"preset": "fast"}, "preset: 'fast'; accepted: None, 'theory', 'practical'"),
         ({"ratio": 1.0}, "ratio: 1.0; accepted: a finite number > 0 and < 1"),
         ({"episodes_scale": 0}, "episodes_scale: 0; accepted: a finite number > 0"),
         ({"episodes_scale": float("inf")}, "episodes_scale: inf; accepted: a finite number > 0"),
@@ -109,7 +109,7 @@ def test_exploration_probability_of_the_ordered_variant():
             "num_phases: 2.5; accepted: a whole number, at least 1 and at most 32",
         ),
         ({"epsilons": []}, r"epsilons: \[\]; accepted: 1..32 numbers in \(0, 1\]"),
-        ({"epsilons": [0.5, 1.5]}, r"epsilons: \[0.5 1.5\]; accepted"),
+        ({"epsilons": [0.5, 1.5]}, r"epsilons: \[0.5, 1.5\]; accepted"),
         ({"epsilons": np.full(40, 0.1)}, "accepted: 1..32 numbers"),
         ({"thresold": 1}, "no parameter 'thresold'; did you mean 'threshold'"),
         ({"exploration_scale": 1.0}, "no parameter 'exploration_scale'"),

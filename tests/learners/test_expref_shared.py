@@ -14,10 +14,10 @@ from jaxbandit.learners.expref_shared import (
     absorb,
     estimates,
     exploration,
+    expref_shared,
     next_block,
     residuals,
 )
-from jaxbandit.learners.presets import expref_shared
 from jaxbandit.xla.compat import x64
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
@@ -194,9 +194,7 @@ def recorded_estimates(engine, learner, length, runs):
     made = jb.from_blocks(remembering, name="remembering", params=learner.params)
     keys = jax.random.split(jax.random.key(11), (1, runs))
     _, state = jb.testing.run_lanes(engine, [made], [MDP], keys, length)
-    if engine == "episodes":
-        return np.moveaxis(np.asarray(state.inner[1])[..., 0, :], -1, 0)
-    return np.asarray(state[1])[0]
+    return np.asarray((state.inner if engine == "episodes" else state)[1])[0]
 
 
 def test_a_phase_by_hand():
@@ -307,23 +305,6 @@ def test_it_finds_the_optimal_policy_on_a_long_run():
     mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
     results, _ = jb.testing.run_lanes("blocks", [learner], [mdp], keys, 10**8)
     assert results["final_gap"].max() < 1e-12
-
-
-def test_parameters_are_checked():
-    with pytest.raises(ValueError, match=r"ratio: 1; accepted: a finite number > 0 and < 1"):
-        expref_shared(ratio=1)
-    with pytest.raises(ValueError, match=r"num_phases: 2.5; accepted: whole numbers, 1\.\.32"):
-        expref_shared(num_phases=2.5)
-    with pytest.raises(ValueError, match="exploration_scale: 1; accepted: only with ordered=True"):
-        expref_shared(exploration_scale=1)
-    with pytest.raises(ValueError, match=r"greedy_share: 1.5; accepted: a finite number >= 0 and"):
-        expref_shared(greedy_share=1.5)
-    learner = expref_shared(preset="practical")
-    learner.check(learner.params)
-    with pytest.raises(ValueError, match=r"threshold: .*-0.5.*; accepted: a finite number > 0"):
-        learner.check({**learner.params, "threshold": np.float64(-0.5)})
-    with pytest.raises(ValueError, match=r"deviations: -1; accepted: a finite number > 0"):
-        expref_shared(deviations=-1)
 
 
 def test_the_slack_is_set_in_one_way():

@@ -8,7 +8,7 @@ import jaxbandit as jb
 from jaxbandit.feedback import observe
 from jaxbandit.learner import Problem
 from jaxbandit.learners import model
-from jaxbandit.testing.lanes import play_episode
+from jaxbandit.testing import play_episode
 
 MDP = jb.make_instance("random-ordered", key=jax.random.key(2), horizon=4, width=3, num_actions=2)
 
@@ -35,7 +35,7 @@ def test_counts_are_those_of_a_loop():
 def test_planning_in_the_true_model_is_optimal():
     reward = jb.mean_reward(MDP)[:, 1:]
     transition = jb.transition_kernel(MDP)[:, 1:, :, 1:]
-    q = model.plan(reward, transition)
+    q = model.plan(reward, transition, len(reward))
     value, policy = jb.optimal(MDP)
     np.testing.assert_allclose(jnp.max(q[0, int(MDP.start) - 1]), value, rtol=1e-6)
     np.testing.assert_allclose(jb.evaluate(MDP, model.greedy(q)), value, rtol=1e-6)

@@ -9,7 +9,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.learner import Learner
-from jaxbandit.learners.one_bit import one_bit
+from jaxbandit.learners.from_blocks import one_bit
 
 SHORT = {"episodes_scale": 0.01, "last_epsilon": 0.1, "threshold": 0.2}
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxbandit.learners.orthogonal import design, largest_prime
+from jaxbandit.learners.expref_shared import design, largest_prime
 
 
 def by_hand(sizes, largest):

@@ -1,55 +1,54 @@
-"""What a constructor refuses, `Learner.check` refuses, too."""
+"""Parameters of learners: constructors and `Learner.check` refuse by one spec, presets are values over the paper's."""
 
+import inspect
+import re
+
+import jax
 import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.learners.parameters import SCHEDULE, check_gradient, check_policy, check_schedule
+from jaxbandit.learner import Problem, make_constants
+from jaxbandit.learner.forms import describe_params
+from jaxbandit.learners.expref import DEFAULTS, MAX_PHASES, PAPER, PRESETS, phases
+from jaxbandit.theory import schedule
+
+NEEDED = {"prophet-optimism": {"values": [[0, 0.5, 1]] * 2}}
+SPECIAL = {  # parameters whose check has another home, and others that a parameter needs
+    ("expref-shared", "exploration_scale"): {"ordered": True},
+    ("epsilon-greedy", "epsilon"): {"decay": True},
+}
+SPECS = [
+    (name, parameter, spec)
+    for name, constructor in jb.LEARNERS.constructors.items()
+    for parameter, spec in getattr(constructor, "specs", {}).items()
+]
 
 
-@pytest.mark.parametrize("name", SCHEDULE)
-def test_schedules(name):
-    """Values that the spec calls odd are refused by the constructor and by the check, good ones by neither."""
-    shared = {"ordered": True} if name in ("greedy_share", "deviations") else {}
-    which = "expref-shared" if shared else "ordered-expref"
-    params = jb.make_learner(which, **shared).params
-    for value in SCHEDULE[name].odd():
-        with pytest.raises(ValueError, match=f"{name}: .*; accepted: "):
-            jb.make_learner(which, **shared, **{name: value})
-    for value in SCHEDULE[name].good():
-        check_schedule({**params, name: np.asarray(value)})
-        jb.make_learner(which, **shared, **{name: value})
-    with pytest.raises(ValueError, match=f"{name}: .*; accepted: "):
-        check_schedule({**params, name: np.float64(-1)})
+def test_every_parameter_of_a_constructor_has_a_spec():
+    """But those that are no numbers: tables, policies, optimizers and functions."""
+    own = {"policy", "values", "reachable", "optimizer", "learning_rate"}
+    for name, constructor in jb.LEARNERS.constructors.items():
+        taken = set(inspect.signature(constructor).parameters) - own
+        assert taken <= set(getattr(constructor, "specs", {})), name
 
 
-def test_values_that_stand_for_the_paper_are_accepted():
-    for name in ("expref", "ordered-expref"):
-        learner = jb.make_learner(name)
+@pytest.mark.parametrize(("name", "parameter", "spec"), SPECS, ids=lambda x: str(x)[:24])
+def test_good_values_make_a_learner_and_odd_ones_are_refused_by_name(name, parameter, spec):
+    others = {**NEEDED.get(name, {}), **SPECIAL.get((name, parameter), {})}
+    usual = inspect.signature(jb.LEARNERS.constructors[name]).parameters[parameter].default
+    for value in spec.good():
+        learner = jb.make_learner(name, **others, **{parameter: value})
         learner.check(learner.params)
-        learner.check({**learner.params, "threshold": np.float64(0.1), "num_phases": 3})
-        explicit = jb.make_learner(name, epsilons=[0.5, 0.25])
-        explicit.check(explicit.params)
-        for wrong in ([0.5, 2.0], [0.0], [-1.0, 0.5]):
-            padded = np.pad(wrong, (0, 32 - len(wrong)))
-            with pytest.raises(ValueError, match=r"epsilons: .*; accepted"):
-                learner.check({**learner.params, "epsilons": padded})
-
-
-def test_the_others():
-    check_gradient({"baseline_decay": 0.0})
-    for params in (
-        {"baseline_decay": np.float32(1)},
-        {"baseline_decay": 0.5, "learning_rate": np.float32(0)},
-        {"baseline_decay": np.nan, "learning_rate": 1.0},
-    ):
-        with pytest.raises(ValueError, match=r"(baseline_decay|learning_rate): .*; accepted: "):
-            check_gradient(params)
-    check_policy({"policy": np.full((2, 2, 4), 0.25, np.float32)})
-    with pytest.raises(ValueError, match=r"policy: .*\.\.\.; accepted: action probabilities"):
-        check_policy({"policy": np.full((2, 20, 4), 0.3)})
-    with pytest.raises(ValueError, match=r"policy: \[\[0\], \[1, 2\]\]; accepted: integers"):
-        check_policy({"policy": [[0], [1, 2]]})
+    learner = jb.make_learner(name, **others)
+    for value in spec.odd():
+        if value is usual:
+            continue
+        with pytest.raises(ValueError, match=f"^{parameter}: .*; accepted: "):
+            jb.make_learner(name, **others, **{parameter: value})
+        if parameter in learner.params and isinstance(value, float) and np.isfinite(value):
+            with pytest.raises(ValueError, match=f"^{parameter}: .*; accepted: "):
+                learner.check({**learner.params, parameter: np.float64(value)})
 
 
 @pytest.mark.parametrize(
@@ -57,13 +56,100 @@ def test_the_others():
     [
         ("expref", {"preset": ["theory"]}),
         ("expref", {"epsilons": 10**400}),
-        ("prophet-bandit", {"first_epsilon": "x"}),
-        ("prophet-bandit", {"threshold_scale": 1j}),
+        ("expref", {"threshold": 10**400}),
+        ("expref-shared", {"exploration_scale": 1.0}),
+        ("expref-shared", {"threshold": 0.1, "deviations": 2.0}),
+        ("policy-gradient", {"learning_rate": 0}),
+        ("policy-gradient", {"learning_rate": 0.1, "optimizer": 3}),
+        ("policy-gradient", {"optimizer": 3}),
         ("prophet-bandit", {"episodes_scale": 10**400}),
         ("prophet-optimism", {"values": "x"}),
         ("prophet-optimism", {"values": 1j}),
+        ("prophet-optimism", {"values": [[1, 0]]}),
+        ("fixed", {"policy": np.full((2, 20, 4), 0.3)}),
+        ("fixed", {"policy": [[0], [1, 2]]}),
+        ("fixed", {"policy": [[0, -1]]}),
+        ("ucb-policies", {"reachable": [[0, 1]]}),
     ],
 )
 def test_strange_values_are_refused_by_the_name_of_the_parameter(name, wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}: .*accepted: "):
         jb.make_learner(name, **wrong)
+
+
+def test_numbers_beyond_the_integers_of_the_machine():
+    assert jb.make_learner("expref", threshold=2**100).params["threshold"] == 2.0**100
+
+
+def test_theory_is_the_paper_and_given_values_come_first():
+    ours = jb.make_learner("expref", preset="theory").params
+    assert list(ours) == list(DEFAULTS["expref"])
+    for key, value in jb.make_learner("expref").params.items():
+        np.testing.assert_array_equal(ours[key], value)
+    for name, presets in PRESETS.items():
+        for preset, values in presets.items():
+            learner = jb.make_learner(name, preset=preset)
+            assert {key: float(learner.params[key]) for key in values} == values
+            said = "" if preset == "theory" else f", preset {preset}"
+            assert repr(learner) == f"Learner('{name}', bandit{said})"
+    with pytest.raises(ValueError, match="no parameter 'treshold'"):
+        jb.make_learner("expref", treshold=0.1)
+    overruled = jb.make_learner("expref", preset="practical", threshold=0.1).params
+    assert float(overruled["threshold"]) == 0.1
+    assert float(overruled["first_epsilon"]) == 0.3
+    shared = jb.make_learner("expref-shared", preset="practical", threshold=0.1).params
+    assert np.isnan(
+        shared["deviations"]
+    )  # what is given replaces the preset's way to set the slack
+
+
+def test_descriptions():
+    for ordered in (False, True):
+        learner = jb.make_learner("expref-shared", ordered=ordered, preset="practical")
+        assert repr(learner) == "Learner('expref-shared', bandit, preset practical)"
+    practical = jb.make_learner("expref", preset="practical")
+    changed = jb.make_learner("expref", preset="practical", num_phases=3, epsilons=[0.5])
+    assert repr(changed).endswith("preset practical, num_phases 3, epsilons of 1 phases)")
+    paper = {**practical.params, "threshold": np.float64(np.nan)}
+    assert describe_params("expref", paper) == "preset practical, threshold as in the paper"
+    many = jax.tree.map(lambda x: np.stack([x, x]), practical.params)
+    assert describe_params("expref", many) == "preset practical"
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("num_episodes", [1, 50, 10**6, 10**15])
+def test_phases_are_those_of_the_theory(width, num_episodes):
+    found = phases(Problem(5, 3, 2, num_episodes), {}, width)
+    wanted = schedule(5, width, 2, num_episodes=max(num_episodes, 2))
+    count = wanted.epsilons.size
+    assert found.epsilons.shape == found.episodes_per_arm.shape == (MAX_PHASES,)
+    np.testing.assert_array_equal(found.epsilons[:count], wanted.epsilons)
+    np.testing.assert_array_equal(found.episodes_per_arm[:count], wanted.episodes_per_arm)
+    assert not found.epsilons[count:].any()
+    assert int(found.forever) == num_episodes + 1
+
+
+def test_parameters_of_the_phases():
+    problem = Problem(2, 2, 2, 2_000_000)
+    for params, expected in (
+        ({**PAPER, "first_epsilon": 0.3, "num_phases": 2}, [0.3, 0.15, 0]),
+        ({"epsilons": np.pad([0.5, 0.4, 0.2], (0, 29))}, [0.5, 0.4, 0.2, 0]),
+        ({"last_epsilon": 0.2}, [1, 0.5, 0.25, 0]),
+    ):
+        found = phases(problem, params, 2).epsilons
+        np.testing.assert_allclose(found[: len(expected)], expected)
+    with pytest.raises(ValueError, match=r"ratio: 0.99, more than 32 phases at T = 2000000; acc"):
+        phases(problem, {"ratio": 0.99}, 2)
+    practical = jb.make_learner("expref", preset="practical")
+    found = make_constants(practical, problem, practical.params)
+    np.testing.assert_allclose(found.epsilons[:5], [0.3, 0.2121, 0.15, 0.1061, 0.075], atol=1e-4)
+    assert found.episodes_per_arm[:6].tolist() == [162, 323, 645, 1290, 2580, 0]
+    # arms longer than the run still fit the engines' integers
+    long = phases(Problem(2, 2, 2, 1000), {"last_epsilon": 1e-5, "num_phases": 17}, 2)
+    assert long.episodes_per_arm.max() == 2**31 - 1
+
+
+def test_docstrings_of_constructors_name_every_parameter():
+    for name, constructor in jb.LEARNERS.constructors.items():
+        for parameter in inspect.signature(constructor).parameters:
+            assert re.search(rf"^        {parameter}: ", constructor.__doc__, re.MULTILINE), name

@@ -103,11 +103,6 @@ def test_it_learns_faster_than_ucbvi():
     assert final["prophet-optimism"] < final["ucbvi"]
 
 
-def test_parameters_are_checked():
-    with pytest.raises(ValueError, match=r"values: .*accepted: finite \[H, A\], increasing"):
-        prophet_optimism([[1.0, 0.5]])
-    with pytest.raises(ValueError, match="bonus_scale: -1"):
-        prophet_optimism(VALUES, bonus_scale=-1)
-    learner = prophet_optimism(VALUES)
+def test_values_of_another_mdp_are_refused():
     with pytest.raises(ValueError, match=r"values: \[3, 3\]; accepted: \[4, 3\] in this MDP"):
-        begin(learner, Problem(4, 2, 3, 10))
+        begin(prophet_optimism(VALUES), Problem(4, 2, 3, 10))

@@ -17,7 +17,7 @@ from jaxbandit.learners.trajectory_ts import (
     solve_upper,
     trajectory_ts,
 )
-from jaxbandit.testing.lanes import play_episode
+from jaxbandit.testing import play_episode
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
 
@@ -146,16 +146,6 @@ def test_it_learns():
     assert final["trajectory-ts"] < final["uniform"] / 3
 
 
-def test_parameters_are_checked():
-    with pytest.raises(ValueError, match="noise_scale: -1; accepted: a finite number >= 0"):
-        trajectory_ts(noise_scale=-1)
-    with pytest.raises(ValueError, match=r"segments: 0; accepted: a whole number, at least 1"):
-        trajectory_ts(segments=0)
-    learner = trajectory_ts()
-    with pytest.raises(ValueError, match=r"trajectory-ts: 10000 features .*at most 4096"):
-        learner.init(Problem(25, 4, 20, 10.0), None, None)
-
-
 def test_draws_are_due_when_the_episodes_have_grown_by_a_quarter():
     """After a draw at t the next is at t + 1 + floor((t + 1) / 4)."""
     learner = trajectory_ts()
@@ -171,3 +161,8 @@ def test_draws_are_due_when_the_episodes_have_grown_by_a_quarter():
     while (due := expected[-1] + 1 + (expected[-1] + 1) // 4) < 300:
         expected.append(due)
     assert drawn == expected
+
+
+def test_tables_too_large_to_regress_are_refused():
+    with pytest.raises(ValueError, match=r"trajectory-ts: 10000 features .*at most 4096"):
+        trajectory_ts().init(Problem(25, 4, 20, 10.0), None, None)

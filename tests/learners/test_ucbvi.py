@@ -14,7 +14,7 @@ from jaxbandit.feedback import SemiBanditFeedback, observe
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem, make_learner
 from jaxbandit.learners.ucbvi import optimistic_q, ucbvi, ucbvi_doubling
-from jaxbandit.testing.lanes import play_episode
+from jaxbandit.testing import play_episode
 
 BERNSTEIN = [ucbvi(bonus="bernstein", monotone=monotone).update for monotone in (False, True)]
 VARIANTS = [(bonus, monotone) for bonus in ("hoeffding", "bernstein") for monotone in (False, True)]

@@ -57,8 +57,9 @@ def prophet():
     return jb.make_instance("prophet", values=values, probabilities=chances, capacity=2)
 
 
-@pytest.mark.parametrize("mdp", [general(), prophet()])
-def test_the_mean_is_the_value_of_planning(mdp):
+@pytest.mark.parametrize("make", [general, prophet])
+def test_the_mean_is_the_value_of_planning(make):
+    mdp = make()
     policy = random_rows((mdp.horizon, mdp.width + 1, mdp.num_actions), 2)
     assert mean_reward(mdp, policy) == pytest.approx(moments(mdp, policy)[0], rel=1e-14)
     with x64():

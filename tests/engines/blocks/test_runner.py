@@ -15,7 +15,7 @@ from jaxbandit.engines import make_runner
 from jaxbandit.engines.blocks.outcomes import block_sizes
 from jaxbandit.learner import BlockForm, Blocks
 from jaxbandit.learners import from_blocks
-from jaxbandit.testing.lanes import run_lanes
+from jaxbandit.testing import run_lanes
 from jaxbandit.xla import platforms
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.programs import PROGRAMS

@@ -13,7 +13,7 @@ import jaxbandit as jb
 from jaxbandit.engines import make_runner
 from jaxbandit.engines.runner import Runner
 from jaxbandit.errors import LearnerError
-from jaxbandit.testing.lanes import run_lanes
+from jaxbandit.testing import run_lanes
 from jaxbandit.xla import platforms
 from jaxbandit.xla.compat import x64
 

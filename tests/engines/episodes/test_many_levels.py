@@ -9,7 +9,7 @@ from lanes_by_hand import stack
 import jaxbandit as jb
 from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regret
 from jaxbandit.engines.episodes.world import by_outcomes, make_episode_world
-from jaxbandit.testing.lanes import run_lanes
+from jaxbandit.testing import run_lanes
 
 H, K, A, M = 3, 32, 2, 3
 

@@ -13,7 +13,7 @@ import jaxbandit as jb
 from jaxbandit.engines import make_runner
 from jaxbandit.errors import LearnerError
 from jaxbandit.learner import Learner
-from jaxbandit.testing.lanes import run_lanes
+from jaxbandit.testing import run_lanes
 
 
 class Clock(NamedTuple):

@@ -16,7 +16,7 @@ from jaxbandit.experiments.bench import peers
 @pytest.mark.parametrize("preset", ["theory", "practical"])
 def test_schedule_is_the_learners(ordered, preset):
     from jaxbandit.learner import make_constants
-    from jaxbandit.learners.presets import PRESETS
+    from jaxbandit.learners.expref import PRESETS
 
     name = "ordered-expref" if ordered else "expref"
     horizon, width, num_actions, num_episodes = 15, 3, 5, 2_000_000

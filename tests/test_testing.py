@@ -2,6 +2,7 @@
 learners do not."""
 
 import itertools
+import unittest
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +13,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.learners import LEARNERS, Learner
-from jaxbandit.testing.conformance import check_learner
+from jaxbandit.testing import Notes, Property, Summary, check_learner, run_lanes
 
 SHORT = {"episodes_scale": 0.01, "last_epsilon": 0.1, "threshold": 0.2}
 """ExpRef with phases of 12 to 40 episodes."""
@@ -108,11 +109,13 @@ BROKEN = {
     "feedback: 'all'": {"feedback": "all"},
     "requires: 'prob'; accepted: rank, optimal_policy": {"requires": ("prob",)},
     "params: scale: 'big'; accepted: numbers": {"params": {"scale": "big"}},
-    "policy: actions 2..2; accepted: 0..1": {"act": lambda state, key, constants: state.policy + 2},
-    "policy: float32 .3, 3.; accepted: .3, 3, 2.": {
+    "episode 1, stage 1, level 1: action 2; accepted: 0..1": {
+        "act": lambda state, key, constants: state.policy + 2
+    },
+    "act gives float32.3, 3.; accepted: actions, integers": {
         "act": lambda state, key, constants: state.policy.astype(jnp.float32)
     },
-    "policy: probabilities from 0.25, sums 0.5..0.5": {
+    r"episode 1, stage 1, level 1: probabilities \[0.25, 0.25\]; accepted": {
         "act": lambda state, key, constants: jnp.full((3, 3, 2), 0.25)
     },
     "no leak: update asks bandit feedback for more than it shows: .*levels": {
@@ -144,7 +147,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("message", BROKEN)
 def test_a_broken_learner_is_told_what_is_broken(message):
-    with pytest.raises(AssertionError, match=f"learner 'sound': {message}"):
+    with pytest.raises(AssertionError, match=f"learner 'sound'[:,] {message}"):
         check_learner(SOUND._replace(**BROKEN[message]))
 
 
@@ -183,3 +186,116 @@ def test_callbacks_conform():
         return jax.pure_callback(lambda x: x, state.policy, state.policy, vmap_method="sequential")
 
     check_learner(SOUND._replace(act=act), num_episodes=8)
+
+
+def test_a_lane_of_several_is_the_lane_alone():
+    learners = [jb.make_learner("ucbvi", bonus_scale=scale) for scale in (0.1, 1.0)]
+    mdps = [
+        jb.make_instance(
+            "prophet-random", key=jax.random.key(j), horizon=2, capacity=1, num_values=3
+        )
+        for j in (0, 1)
+    ]
+    keys = jax.random.split(jax.random.key(5), (2, 2))
+    both, states = run_lanes("episodes", learners, mdps, keys, 12, points=[3, 12])
+    assert both["regret"].shape == (2, 2, 2)
+    one, state = run_lanes("episodes", learners[1:], mdps[1:], keys[1:, :1], 12, points=[3, 12])
+    np.testing.assert_array_equal(one["regret"][0, 0], both["regret"][1, 0])
+    np.testing.assert_array_equal(state.policy[0, 0], states.policy[1, 0])
+
+
+def test_it_says_what_it_checks(capsys):
+    summary = jb.testing.check_learner(jb.make_learner("uniform"), num_episodes=8, verbose=True)
+    first, *said = capsys.readouterr().err.splitlines()
+    assert first == "checking learner 'uniform'"
+    assert len(said) == len(summary.properties) >= 12
+    for line, row in zip(said, summary.properties, strict=True):
+        assert line == f"{row.name}: {row.compared}: {row.result}"
+    names = [row.name for row in summary.properties]
+    assert len(set(names)) == len(names)
+    jb.testing.check_learner(jb.make_learner("uniform"), num_episodes=8)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_it_prints_as_a_table():
+    summary = Summary("<mine>", (Property("a", "much longer", "b"), Property("ab", "c", "de")))
+    assert repr(summary).splitlines() == [
+        "learner '<mine>' keeps the contract",
+        "property  what was compared  result",
+        "--------  -----------------  ------",
+        "a         much longer        b",
+        "ab        c                  de",
+    ]
+    assert str(summary) == repr(summary)
+    assert "<mine>" not in summary._repr_html_()
+    assert "<td style='text-align:left'>much longer</td>" in summary._repr_html_()
+
+
+def test_notes():
+    notes = Notes("mine")
+    notes.holds("x", "y")
+    notes.require(True, "nothing")
+    assert notes.summary().properties == (Property("x", "y", "holds"),)
+
+
+class TestUCBVI(jb.testing.LearnerTests):
+    """As users write it; pytest finds the four tests."""
+
+    learner = jb.make_learner("ucbvi", preset="practical")
+
+
+class TestExpRef(jb.testing.LearnerTests):
+    learner = jb.make_learner("expref", episodes_scale=0.01)
+    mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+
+
+def failures(learner):
+    """Names of the tests that fail, and the reasons."""
+    case = type("Case", (jb.testing.LearnerTests,), {"learner": learner})
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
+    assert result.testsRun == 4
+    return {test.id().split(".")[-1]: why for test, why in result.failures + result.errors}
+
+
+def test_a_learner_that_is_another_when_compiled():
+    def act(state, key, counts):
+        compiled = isinstance(state, jax.core.Tracer)
+        return jnp.full((3, 3), int(compiled), jnp.int32)
+
+    rules = jb.make_learner("uniform")._replace(
+        init=lambda problem, constants, key: jnp.zeros(()), act=act, update=lambda state, *_: state
+    )
+    found = failures(rules)
+    assert list(found) == ["test_act_and_update_agree__with_jit"]
+    assert "learner 'uniform'" in next(iter(found.values()))
+
+
+def test_a_learner_that_keeps_something_outside_its_state():
+    calls = []
+
+    def update(state, *_):
+        calls.append(None)
+        return state + len(calls)
+
+    rules = jb.make_learner("uniform")._replace(
+        init=lambda problem, constants, key: jnp.zeros((), jnp.int32),
+        act=lambda state, *_: jnp.zeros((3, 3), jnp.int32),
+        update=update,
+    )
+    assert "test_act_and_update_agree__with_jit" in failures(rules)
+
+
+def test_a_learner_that_is_traced_anew():
+    rules = jb.make_learner("uniform")._replace(
+        init=lambda problem, constants, key: jnp.zeros(1),
+        act=lambda state, *_: jnp.zeros((3, 3), jnp.int32),
+        update=lambda state, *_: jnp.zeros(state.size + 1),
+    )
+    assert list(failures(rules)) == ["test_one_trace_serves_the_run"]
+
+
+def test_without_a_learner_nothing_is_tested():
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(jb.testing.LearnerTests).run(result)
+    assert (result.testsRun, len(result.skipped)) == (4, 4)

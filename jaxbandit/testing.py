@@ -1,24 +1,29 @@
-"""Conformance: what every learner must do, checked in one call.
+"""Conformance of learners, for the project's own and for yours: what every learner must do, checked in one call.
 
 A learner that passes `check_learner` can be swept: its lanes do not disturb each other, chunks and checkpoints do not
 change its numbers, and new parameter values do not compile anew. That it sees nothing but its feedback needs no check:
-``update`` is given a tuple with the declared fields and nothing else.
+``update`` is given a tuple with the declared fields and nothing else. `LearnerTests` is a test case of chex for test
+suites; `run_lanes` runs a few lanes on an engine.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.engines import make_runner
+from jaxbandit.engines.runner import Runner
 from jaxbandit.errors import LearnerError
-from jaxbandit.feedback import observe
+from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.instances import make_instance
 from jaxbandit.learner import (
     REQUIRES,
@@ -28,14 +33,17 @@ from jaxbandit.learner import (
     check_report,
     make_constants,
 )
+from jaxbandit.learner.fitting import check_policy
 from jaxbandit.mdp import MDP
-from jaxbandit.planning import optimal
+from jaxbandit.planning import optimal, sample_episode
 from jaxbandit.status import spinner
-from jaxbandit.testing.lanes import make_lane_runner, play_episode, run_lanes
-from jaxbandit.testing.summary import Notes, Summary
+from jaxbandit.tabular import Table
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import x64
+from jaxbandit.xla.lowering import Lowered
 from jaxbandit.xla.programs import PROGRAMS
+
+__all__ = ["LearnerTests", "Summary", "check_learner", "run_lanes"]
 
 EPISODES = 8
 """Episodes that are played on the host, step by step."""
@@ -45,6 +53,170 @@ COPIES = 32
 """As many as a tile has places on a CPU, on either engine."""
 COIN = np.uint32(2**31)
 """The random bits of feedback that draws."""
+
+
+HEAD = ("property", "what was compared", "result")
+
+
+class Property(NamedTuple):
+    """One row of the summary."""
+
+    name: str
+    """What must hold, such as "jit = eager"."""
+    compared: str
+    """What was looked at."""
+    result: str
+    """What was seen: "holds", or why it was not tried."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The properties that a learner has shown; prints as a table.
+
+    Example:
+        >>> Summary("mine", (Property("jit = eager", "act in 2 episodes", "holds"),))
+        learner 'mine' keeps the contract
+        property     what was compared  result
+        -----------  -----------------  ------
+        jit = eager  act in 2 episodes  holds
+    """
+
+    learner: str
+    properties: tuple[Property, ...]
+
+    def __repr__(self) -> str:
+        """The table as text."""
+        return str(self.table)
+
+    @property
+    def table(self) -> Table:
+        """A row per property."""
+        title = f"learner {self.learner!r} keeps the contract"
+        return Table(HEAD, self.properties, rule=True, title=title)
+
+    def _repr_html_(self) -> str:
+        return self.table.to("html")
+
+
+class Notes:
+    """Collects what holds, printing it if asked to, and raises what does not."""
+
+    def __init__(self, learner: str, verbose: bool | None = False):
+        """Of the learner called ``learner``; ``verbose`` prints every line, None in terminals."""
+        self.learner = learner
+        self.verbose = sys.stderr.isatty() if verbose is None else verbose
+        self.properties: list[Property] = []
+
+    def holds(self, name: str, compared: str, result: str = "holds") -> None:
+        """Notes a property that was seen to hold."""
+        self.properties.append(Property(name, compared, result))
+        if self.verbose:
+            line = f"{name}: {compared}: {result}"
+            # in terminals a clock stands at the beginning of the line
+            print(f"\r{line:50}" if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
+
+    def require(self, holds: Any, broken: str) -> None:
+        """Raises AssertionError, naming the learner, unless ``holds``."""
+        if not holds:
+            raise AssertionError(f"learner {self.learner!r}: {broken}")
+
+    def summary(self) -> Summary:
+        """All that was noted."""
+        return Summary(self.learner, tuple(self.properties))
+
+
+def run_lanes(
+    engine: str,
+    learners: Sequence[Learner],
+    mdps: Sequence[MDP],
+    keys: Array,
+    num_episodes: int,
+    points: Array | None = None,
+    chunk_size: int | None = None,
+    platform: str | None = None,
+    functions: Mapping[str, Lowered] | None = None,
+) -> tuple[dict[str, np.ndarray], Any]:
+    """Runs learners of one program, each on its own MDP, with the typed keys [groups, seeds].
+
+    Returns the results of the runner and the learners' last states: leaves [groups, seeds, ...], or [..., groups, seeds]
+    where the engine has lanes last.
+
+    Example:
+        >>> import jax, jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> keys = jax.random.split(jax.random.key(0), (1, 4))
+        >>> results, state = run_lanes("episodes", [jb.make_learner("oracle")], [mdp], keys, num_episodes=8)
+        >>> results["regret"].tolist()
+        [[[0.0], [0.0], [0.0], [0.0]]]
+    """
+    how = {"chunk_size": chunk_size, "platform": platform, "functions": functions}
+    runner = make_lane_runner(engine, learners, mdps, keys, num_episodes, points, **how)
+    carry = runner.start()
+    while runner.episodes_done(carry) < num_episodes:
+        carry = runner.step(carry)
+    return runner.result(carry), last_states(runner, carry)
+
+
+def make_lane_runner(
+    engine: str,
+    learners: Sequence[Learner],
+    mdps: Sequence[MDP],
+    keys: Array,
+    num_episodes: int,
+    points: Array | None = None,
+    **how: Any,
+) -> Runner:
+    """The runner of `run_lanes`."""
+    params = {
+        name: np.stack([np.asarray(one.params[name]) for one in learners])
+        for name in learners[0].params
+    }
+    stacked = jax.tree.map(lambda *x: np.stack([np.asarray(leaf) for leaf in x]), *mdps)
+    points = np.asarray([num_episodes] if points is None else points, np.int64)
+    made = learners[0]._replace(params=params)
+    return make_runner(engine, made, stacked, keys, num_episodes, points, **how)
+
+
+def play_episode(mdp: MDP, policy: np.ndarray, random: np.random.Generator) -> Trajectory:
+    """One episode of a policy, int [H, k+1] or float [H, k+1, A], simulated on the host.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("hard-general", theta=[1, 0], num_actions=2, gap=0.25)
+        >>> play_episode(mdp, np.zeros((2, 3), int), np.random.default_rng(0)).actions.tolist()
+        [0, 0]
+    """
+    levels, actions, _, rewards, next_levels = sample_episode(
+        mdp, policy, random.random((mdp.horizon, 2))
+    )
+    whole = (jnp.asarray(x, jnp.int32) for x in (levels, actions, next_levels))
+    visited, done, following = whole
+    return Trajectory(visited, done, jnp.asarray(rewards, jnp.result_type(float)), following)
+
+
+def last_states(runner: Runner, carry: Any) -> Any:
+    """The learners' states in a carry, as `run_lanes` gives them.
+
+    Example:
+        >>> import jax, jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)
+        >>> stacked = jax.tree.map(lambda x: np.asarray(x)[None], mdp)
+        >>> learner = jb.make_learner("ucbvi", bonus_scale=1.0)
+        >>> learner = learner._replace(params={"bonus_scale": np.ones(1, np.float32)})
+        >>> keys = jax.random.split(jax.random.key(0), (1, 4))
+        >>> runner = make_runner("episodes", learner, stacked, keys, 8, np.asarray([8]))
+        >>> last_states(runner, runner.start()).policy.shape      # groups, seeds, H, k+1
+        (1, 4, 2, 2)
+    """
+    place = np.argsort(np.concatenate(runner.lanes_of_tiles()))
+    used = [tile.used for tile in runner.tiles]
+
+    def joined(*leaves: Any) -> np.ndarray:
+        first = [np.asarray(x)[:n] for x, n in zip(leaves, used, strict=True)]
+        lanes = np.concatenate(first)[place]
+        return lanes.reshape(runner.groups, runner.seeds, *lanes.shape[1:])
+
+    return jax.tree.map(joined, *(each["state"] for each in carry["tiles"]))
 
 
 def check_learner(
@@ -63,8 +235,8 @@ def check_learner(
 
     Checked of the functions: what is declared is known; policies are valid, in a long run, too; the
     state keeps its structure, shapes and dtypes; jit = eager; nothing is traced twice; the report's
-    names are free. Checked on every engine, bit for bit: all seeds and parameter values in one call = one
-    lane at a time in chunks = in any place of a tile. And: new keys, parameter values and instances
+    names are free. Checked on every engine, bit for bit: a lane in any place of a tile, in chunks, beside other seeds and
+    parameter values = the lane alone in one go. And: new keys, parameter values and instances
     compile nothing, and regret is never negative.
 
     Args:
@@ -86,12 +258,13 @@ def check_learner(
         declarations                feedback bandit, requires, functions, parameters ...known
         ...
         chunked = whole (episodes)  chunks of 16, and one run ...bit for bit
-        all places (episodes)       32 copies of a run side by side ...bit for bit
+        all places (episodes)       32 runs side by side ...bit for bit
+        ...
         >>> greedy = jb.make_learner("uniform")._replace(act=lambda state, key, counts: counts)
         >>> jb.testing.check_learner(greedy)
         Traceback (most recent call last):
         ...
-        AssertionError: learner 'uniform': policy: actions 2..2; accepted: 0..1
+        AssertionError: learner 'uniform', episode 1, stage 1, level 1: action 2; accepted: 0..1
     """
     if mdp is None:
         mdp = make_instance(
@@ -205,7 +378,10 @@ def _check_functions(
     for t in range(EPISODES):
         episode_key = jax.random.fold_in(key, t)
         policy = act(state, episode_key, constants)
-        _check_policy(notes, mdp, policy)
+        try:
+            check_policy(learner.name, (mdp.horizon, mdp.width, mdp.num_actions), policy, t + 1)
+        except LearnerError as error:
+            raise AssertionError(str(error)) from error
         shown = observe(learner.feedback, play_episode(mdp, np.asarray(policy), random), COIN)
         try:
             following = update(state, policy, shown, constants)
@@ -231,26 +407,6 @@ def _check_functions(
         with x64():
             _require_close(notes, "report", jax.jit(learner.report)(state), learner.report(state))
         notes.holds("report", ", ".join(found) or "nothing", "names and shapes are free")
-
-
-def _check_policy(notes: Notes, mdp: MDP, policy: Array) -> None:
-    """Shape, and range or sums, of one policy."""
-    states, A = (mdp.horizon, mdp.width + 1), mdp.num_actions
-    table = np.asarray(policy)
-    randomised = np.issubdtype(table.dtype, np.floating)
-    shape = (*states, A) if randomised else states
-    notes.require(
-        table.shape == shape and table.dtype.kind in "fiu",
-        f"policy: {table.dtype} {table.shape}; accepted: {shape}",
-    )
-    if not randomised:
-        low, high = table.min(), table.max()
-        notes.require(low >= 0 and high < A, f"policy: actions {low}..{high}; accepted: 0..{A - 1}")
-        return
-    sums = table.sum(-1)
-    good = (table >= 0).all() and (np.abs(sums - 1) < 1e-5).all()
-    seen = f"probabilities from {table.min():.6g}, sums {sums.min():.6g}..{sums.max():.6g}"
-    notes.require(good, f"policy: {seen}; accepted: probabilities >= 0 that sum to 1")
 
 
 def traced_once(function: Callable, name: str) -> Callable:
@@ -289,7 +445,7 @@ def _check_engine(
     num_seeds: int,
     seed: int,
 ) -> None:
-    """All lanes in one call against one lane at a time, compilations, and regret."""
+    """Lanes in all places of a tile, in chunks, against lanes alone in one go; compilations, and regret."""
     keys = jax.random.split(jax.random.key(seed), (2, num_seeds))
     lane = (keys[:1, :1], num_episodes)
     functions = make_lane_runner(engine, [learner], [mdp], *lane).functions
@@ -311,49 +467,47 @@ def _check_engine(
         return run_lanes(engine, learners, mdps, keys, T, points, functions=functions, **how)
 
     pair = [learner, learner._replace(params=other.params)]
-    whole = run(pair, keys, [mdp, mdp], num_episodes)
-    steps = np.diff(whole[0]["regret"], prepend=0)
+    chunk = 2 if engine == "blocks" else max(num_episodes // 3, 1)
+    copies = jnp.tile(keys, (1, -(-COPIES // num_seeds)))
+    crowd = run(pair, copies, [mdp, mdp], num_episodes, chunk_size=chunk)
+    steps = np.diff(crowd[0]["regret"], prepend=0)
     notes.require((steps >= 0).all(), f"regret: {steps.min()} in an episode on engine {engine!r}")
-    finite = all(np.isfinite(whole[0][name]).all() for name in ("regret", "final_gap"))
+    finite = all(np.isfinite(crowd[0][name]).all() for name in ("regret", "final_gap"))
     notes.require(finite, f"regret: not finite on engine {engine!r}")
-    notes.holds(f"regret ({engine})", f"{num_episodes} episodes of {2 * num_seeds} lanes", ">= 0")
+    lanes = copies.size
+    notes.holds(f"regret ({engine})", f"{num_episodes} episodes of {lanes} lanes", ">= 0")
+
+    for g, s in np.ndindex(copies.shape):
+        where = _differing_lane((crowd, g, s % num_seeds), (crowd, g, s))
+        message = f"one run in all places of a tile: place {s} differs in {where}"
+        notes.require(where is None, f"{message} on engine {engine!r}")
+    for g, s in [(0, 0), (1, num_seeds - 1)]:
+        one = (pair[g : g + 1], keys[g : g + 1, s : s + 1], [mdp], num_episodes)
+        where = _differing_lane((crowd, g, s), (run(*one), 0, 0))
+        if where is None:
+            continue
+        cut = _differing_lane((crowd, g, s), (run(*one, chunk_size=chunk), 0, 0))
+        what = "lanes = loop" if cut is not None else f"chunked = whole (chunks of {chunk})"
+        message = f"{what}: parameters {g}, seed {s} differ in {where} on engine {engine!r}"
+        notes.require(False, message)
+    bits = "bit for bit"
+    notes.holds(f"lanes = loop ({engine})", f"{lanes} lanes at once, and lanes alone", bits)
+    notes.holds(f"chunked = whole ({engine})", f"chunks of {chunk}, and one run", bits)
+    notes.holds(f"all places ({engine})", f"{len(copies[0])} runs side by side", bits)
 
     compiled = PROGRAMS.count
     fresh = jax.random.split(jax.random.key(seed + 1), (1, num_seeds))
-    run(pair[1:], fresh, [_reweighted(mdp)], num_episodes)
+    long = max(LONG, num_episodes)
+    try:  # learners go wrong late
+        run(pair[1:], fresh, [_reweighted(mdp)], long)
+    except LearnerError as error:
+        raise AssertionError(str(error)) from error
     compiled = PROGRAMS.count - compiled
     more = f"new keys, parameters and MDPs compile {compiled} more programs on {engine!r}"
     notes.require(compiled == 0, f"one trace: {more}")
     notes.holds(f"one trace ({engine})", "new keys, parameter values and MDPs", "no new one")
-    long = max(LONG, num_episodes)
-    try:  # learners go wrong late
-        run(pair[:1], fresh, [mdp], long)
-    except LearnerError as error:
-        raise AssertionError(str(error)) from error
     title = "policies" if engine == "episodes" else f"policies ({engine})"
     notes.holds(title, f"actions or probabilities of {long} episodes", "valid")
-
-    chunk = 2 if engine == "blocks" else max(num_episodes // 3, 1)
-    for g, s in np.ndindex(2, num_seeds):
-        one = (pair[g : g + 1], keys[g : g + 1, s : s + 1], [mdp], num_episodes)
-        where = _differing_lane((whole, g, s), (run(*one, chunk_size=chunk), 0, 0))
-        if where is None:
-            continue
-        alone = _differing_lane((whole, g, s), (run(*one), 0, 0))
-        what = "lanes = loop" if alone is not None else f"chunked = whole (chunks of {chunk})"
-        message = f"{what}: parameters {g}, seed {s} differ in {where} on engine {engine!r}"
-        notes.require(False, message)
-    seeds = f"{num_seeds} seeds x 2 parameter values"
-    notes.holds(f"lanes = loop ({engine})", f"{seeds} at once, and one by one", "bit for bit")
-    notes.holds(f"chunked = whole ({engine})", f"chunks of {chunk}, and one run", "bit for bit")
-
-    copies = jnp.broadcast_to(keys[0, 0], (1, COPIES))
-    same = run(pair[:1], copies, [mdp], num_episodes)
-    for place in range(COPIES):
-        where = _differing_lane((whole, 0, 0), (same, 0, place))
-        message = f"one run in all places of a tile: place {place} differs in {where}"
-        notes.require(where is None, f"{message} on engine {engine!r}")
-    notes.holds(f"all places ({engine})", f"{COPIES} copies of a run side by side", "bit for bit")
 
 
 def _reweighted(mdp: MDP) -> MDP:
@@ -429,3 +583,69 @@ def _leaf_pairs(one: Any, two: Any) -> list[tuple[str, np.ndarray, np.ndarray]]:
         (jax.tree_util.keystr(path) or "the value", np.asarray(a), np.asarray(b))
         for (path, a), b in zip(leaves, others, strict=True)
     ]
+
+
+class LearnerTests(chex.TestCase):
+    """A test case for a learner: subclass it and name the learner; pytest and unittest find its tests.
+
+    `check_learner` checks more, in one call; this shows every variant as a test of its own, and tests of
+    yours may stand beside them and use ``@chex.variants`` in the same way.
+
+    Example:
+        >>> import unittest
+        >>> import jaxbandit as jb
+        >>> class TestMine(jb.testing.LearnerTests):
+        ...     learner = jb.make_learner("uniform")
+        >>> suite = unittest.defaultTestLoader.loadTestsFromTestCase(TestMine)
+        >>> result = unittest.TestResult()
+        >>> _ = suite.run(result)
+        >>> result.testsRun, result.wasSuccessful()
+        (4, True)
+    """
+
+    learner: ClassVar[Learner | None] = None
+    """The learner that is tested; without one, every test is skipped."""
+    mdp: ClassVar[MDP | None] = None
+    """Where it is run; by default an ordered MDP of 3 stages, 2 levels and 2 actions."""
+    num_episodes: ClassVar[int] = 48
+    """T that the learner is told; `EPISODES` of them are played."""
+
+    @chex.variants(with_jit=True, without_jit=True, with_device=True)
+    def test_act_and_update_agree(self) -> None:
+        """The policies and states of a run are those of the functions called as they are, to 1e-5."""
+        learner = self._learner()
+        plain = learner
+        same = self._run(plain.act, plain.update)
+        found = self._run(self.variant(plain.act), self.variant(plain.update))
+        for t, (one, other) in enumerate(zip(same, found, strict=True)):
+            leaf = apart(other, one)
+            if leaf is not None:
+                raise AssertionError(f"learner {learner.name!r}: {leaf} after episode {t + 1}")
+
+    def test_one_trace_serves_the_run(self) -> None:
+        """act and update are traced once, whatever the episode (`chex.assert_max_traces`)."""
+        plain = self._learner()
+        self._run(traced_once(plain.act, "act"), traced_once(plain.update, "update"))
+
+    def _learner(self) -> Learner:
+        if self.learner is None:
+            self.skipTest("learner: None; accepted: a jb.Learner, in a subclass")
+        return self.learner  # type: ignore[return-value]
+
+    def _run(self, act: Any, update: Any) -> list[Any]:
+        """(policy, state) of a few episodes."""
+        learner, mdp = self._learner(), self.mdp
+        if mdp is None:
+            sizes = {"horizon": 3, "width": 2, "num_actions": 2}
+            mdp = make_instance("random-ordered", key=jax.random.key(0), **sizes)
+        notes = Notes(str(learner.name), verbose=False)
+        state, constants, _ = begin(notes, learner, mdp, self.num_episodes)
+        key, random = jax.random.key(0), np.random.default_rng(0)
+        found = []
+        for t in range(EPISODES):
+            state = strong(state)
+            policy = act(state, jax.random.fold_in(key, t), constants)
+            shown = observe(learner.feedback, play_episode(mdp, np.asarray(policy), random), COIN)
+            state = update(state, policy, shown, constants)
+            found.append((policy, state))
+        return found

@@ -295,7 +295,8 @@ def _draw_lines(
         style = usual[line]._replace(color=colors.get(line, usual[line].color))
         label, end = literal(names.get(line, line)), float(x[-1])
         if np.isnan(x).all():  # a level line: the learner does not have the parameter
-            level, end = Band(*(side[[0, 0]] for side in b[:3]), *b[3:]), last
+            ends_of = {name: getattr(b, name)[[0, 0]] for name in ("center", "low", "high")}
+            level, end = b._replace(**ends_of), last
             draw_band(ax, np.array([first, last]), level, label, style)
         else:
             half = np.nan_to_num(np.abs([b.center - b.low, b.high - b.center]))

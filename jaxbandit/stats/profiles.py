@@ -172,11 +172,11 @@ def probability_of_improvement(
                 won, weight, out=np.full(num_resamples, 0.5), where=weight > 0
             ) / len(runs)
         low, high = share_interval(np.float64(value), drawn.var(), runs, level)
-        who, ends = (
-            {"first": labels[a], "second": labels[b]},
-            {"low": float(low), "high": float(high)},
-        )
-        found.append(Improvement(**who, probability=float(value), **ends, level=level))
+        found.append(
+            Improvement(
+                first=labels[a], second=labels[b], probability=float(value), low=float(low), high=float(high), level=level,
+            )
+        )  # fmt: skip
     return found
 
 

@@ -237,20 +237,12 @@ def final_table(
                 last, learner, family=family, parameter=parameter, kind=kind, level=level
             )
             if b.n:
-                place = {
-                    "family": family,
-                    "learner": learner,
-                    "parameter": parameter,
-                    "label": label,
-                }
+                about: dict[str, Any] = {
+                    "family": family, "learner": learner, "parameter": parameter, "label": label,
+                    "n": b.n, "replicates": b.replicates, "level": b.level, "warning": b.warning,
+                }  # fmt: skip
                 mean, low, high = (float(side[0]) for side in b[:3])
-                about = {
-                    "n": b.n,
-                    "replicates": b.replicates,
-                    "level": b.level,
-                    "warning": b.warning,
-                }
-                rows.append(Row(**place, mean=mean, low=low, high=high, **about))
+                rows.append(Row(mean=mean, low=low, high=high, **about))
     return rows
 
 

@@ -1,6 +1,7 @@
 """A learner is what it lowers to: its identity keys groups, compiled programs and checkpoints."""
 
 import dataclasses
+import functools
 import os
 import subprocess
 import sys
@@ -63,7 +64,9 @@ def parts(learner):
     return group.parts
 
 
-RIGHT, OTHER = regrets(playing(1)), regrets(playing(2))
+@functools.cache
+def played(action):
+    return regrets(playing(action))
 
 
 def test_the_digest_of_an_instance_sees_every_array_and_no_label():
@@ -148,7 +151,7 @@ class Module:
 )
 def test_functions_that_compare_equal_are_not_one_program(one, other):
     together = regrets({"one": mine(one), "other": mine(other)})
-    np.testing.assert_array_equal(together, [RIGHT, OTHER])
+    np.testing.assert_array_equal(together, [played(1), played(2)])
 
 
 def test_learners_that_lower_equal_are_one_group_and_compile_once():
@@ -156,7 +159,7 @@ def test_learners_that_lower_equal_are_one_group_and_compile_once():
     assert [list(group.grids) for group in groups(made)] == [["0", "1", "2"]]
     regrets(playing(1))
     before = PROGRAMS.count
-    np.testing.assert_array_equal(regrets(made), [RIGHT] * 3)
+    np.testing.assert_array_equal(regrets(made), [played(1)] * 3)
     assert PROGRAMS.count == before
 
 
@@ -171,7 +174,7 @@ def test_lanes_of_one_group_have_the_constants_of_their_own_learner():
 
     both = {"one": made(1), "other": made(2)}
     assert len(groups(both)) == 1
-    np.testing.assert_array_equal(regrets(both), [RIGHT, OTHER])
+    np.testing.assert_array_equal(regrets(both), [played(1), played(2)])
 
 
 def test_a_checkpoint_never_answers_for_another_program(tmp_path):
@@ -188,7 +191,7 @@ def test_a_checkpoint_never_answers_for_another_program(tmp_path):
         r"'M' is not what it was .*changed: act: \".*dense<1>.*\" before, \".*dense<2>.*\" now\)"
     )
     with pytest.warns(UserWarning, match=saying):
-        np.testing.assert_array_equal(regrets(made(fast=False), tmp_path), OTHER)
+        np.testing.assert_array_equal(regrets(made(fast=False), tmp_path), played(2))
     assert [path.name[:10] for path in tmp_path.glob("stale-*")] == ["stale-done"]
 
 
@@ -243,7 +246,7 @@ def test_callbacks_are_not_continued_and_named(tmp_path):
     def act(state, key, constants):
         return jax.pure_callback(lambda x: x, state, state, vmap_method="sequential") + 1
 
-    np.testing.assert_array_equal(regrets(mine(act), tmp_path), RIGHT)
+    np.testing.assert_array_equal(regrets(mine(act), tmp_path), played(1))
     with pytest.warns(UserWarning, match=r"changed: act, which calls back \(pure_callback\)"):
         regrets(mine(act), tmp_path)
     assert len(groups({"a": mine(act), "b": mine(lambda s, k, c: act(s, k, c) + 0)})) == 2
@@ -252,6 +255,7 @@ def test_callbacks_are_not_continued_and_named(tmp_path):
 def test_a_changed_engine_is_noticed_before_anything_goes_on(tmp_path, monkeypatch):
     from jaxbandit.engines.episodes import loop
 
+    right = played(1)
     regrets(playing(1), tmp_path)
     plain = loop.run_chunk
 
@@ -265,11 +269,11 @@ def test_a_changed_engine_is_noticed_before_anything_goes_on(tmp_path, monkeypat
     try:
         # all is there: nothing is lowered, and the numbers are those of the engine that wrote them
         before = len(PROGRAMS.compiled)
-        np.testing.assert_array_equal(regrets(playing(1), tmp_path), RIGHT)
+        np.testing.assert_array_equal(regrets(playing(1), tmp_path), right)
         assert len(PROGRAMS.compiled) == before
         with pytest.warns(UserWarning, match=r"'M' is not what it was .*changed: engine\)"):
             found = regrets(playing(1), tmp_path, num_seeds=3)
-        np.testing.assert_array_equal(found[:2], 2 * RIGHT)
+        np.testing.assert_array_equal(found[:2], 2 * right)
     finally:
         PROGRAMS.compiled.clear()
         PROGRAMS.compiled.update(kept)
@@ -289,9 +293,9 @@ def scanned(state, key, constants):
 def test_a_process_runs_what_the_learner_is_now(monkeypatch):
     """As in a notebook: jax knows ``body`` by its identity, and would take the trace with the old number."""
     learner = mine(scanned)
-    np.testing.assert_array_equal(regrets(learner), RIGHT)
+    np.testing.assert_array_equal(regrets(learner), played(1))
     monkeypatch.setitem(globals(), "OFFSET", 2)
-    np.testing.assert_array_equal(regrets(learner), OTHER)
+    np.testing.assert_array_equal(regrets(learner), played(2))
 
 
 def test_other_values_of_parameters_are_no_other_program():

@@ -7,6 +7,8 @@ import importlib
 import sys
 from pathlib import Path
 
+import absl.flags  # noqa: F401  (these are not loaded twice)
+import h5py  # noqa: F401
 import jax
 import jax.numpy as jnp
 import pytest

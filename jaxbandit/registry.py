@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 from jaxbandit.checks import did_you_mean, printable
 
@@ -52,13 +52,10 @@ def _plain(name: Any) -> str:
 class Registry:
     """Constructors by name; ``kind`` is the word used in error messages."""
 
-    every: ClassVar[list[Registry]] = []
-
     def __init__(self, kind: str):
         """An empty registry of things called ``kind`` ("learner", "instance", ...)."""
         self.kind = kind
         self.constructors: dict[str, Callable[..., Any]] = {}
-        Registry.every.append(self)
 
     def register(self, name: str, constructor: Callable[..., Any]) -> Callable[..., Any]:
         """Adds a constructor; a name that is taken is an error."""
@@ -102,7 +99,9 @@ class Registry:
         meant = [*ALIASES.get(_plain(name), ()), name]
         if any(other in self.constructors for other in meant):
             return ""
-        for registry in Registry.every:
+        import jaxbandit  # learners and instances may not be loaded yet
+
+        for registry in (jaxbandit.LEARNERS, jaxbandit.INSTANCES):
             for other in meant:
                 if other in registry.constructors:
                     return f'did you mean the {registry.kind} {other!r} (jb.make_{registry.kind}("{other}", ...))? '

@@ -1,5 +1,8 @@
 """The registry's answers to typos, and the public names of instances."""
 
+import subprocess
+import sys
+
 import pytest
 
 import jaxbandit as jb
@@ -76,3 +79,11 @@ def test_a_users_own_instance_is_made_by_its_name():
             jb.register_instance("two-coins", two_coins)
     finally:
         del jb.INSTANCES.constructors["two-coins"]
+
+
+def test_a_name_of_the_other_registry_is_found_though_it_is_not_loaded():
+    code = "import jaxbandit as jb; jb.make_learner('bernoulli')"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert "did you mean the instance 'bandit'" in found.stderr

@@ -108,6 +108,8 @@ TINY_ONLY = ("UCB1 over policies", "trajectory TS", "PSRL")
 """The first has too many arms elsewhere, the second factors matrices of (H k A (k+1))^3 operations, and
 the third draws H k A (k+3) gamma variates an episode: sixteen runs of two million take an hour."""
 PROPHETS_ONLY = ("prophet optimism",)
+POOLED = ("q-learning", "psrl", "ucbvi", "ucbvi-doubling")
+"""They pool the counts of all stages on an MDP of one's own whose stages are alike."""
 
 
 def contestant(label: str) -> Contestant | None:
@@ -139,6 +141,8 @@ def make(label: str, sizes: MDP | Size, index: int | None = None, *, grid: bool 
     if one.name == "prophet-optimism":
         size = (sizes.horizon, sizes.width, sizes.num_actions) if isinstance(sizes, MDP) else sizes
         fixed["values"] = support(size)
+    if one.name in POOLED and isinstance(sizes, MDP) and same_stages(sizes):
+        fixed["stationary"] = True
     if one.name == "ucb-policies":
         fixed["reachable"] = reached(
             sizes if isinstance(sizes, MDP) else random_laws(sizes, 1, 0)[0]
@@ -363,7 +367,8 @@ def ladder(
     """What each bit of feedback is worth on an MDP: every learner that fits, from one bit an episode to semi-bandit.
 
     Learners that know the order of the actions play only if the MDP has one, and those whose cost explodes (UCB1 over all
-    policies, trajectory TS, PSRL) only if it is small.
+    policies, trajectory TS, PSRL) only if it is small. Those that learn a model, and Q-learning, pool the counts of all stages
+    if the stages are alike.
 
     Args:
         mdp: of `jaxbandit.make_instance`, `from_arrays` or `from_gymnasium`.
@@ -441,7 +446,7 @@ def fitting(mdp: MDP, learners: Sequence[str] | None = None) -> list[str]:
         left_out.add("UCB1 over policies")
     if H * k * A * (k + 1) > MOST_UNKNOWN:
         left_out.add("trajectory TS")
-    if H * k * A * (k + 3) > MOST_DRAWS:
+    if (1 if same_stages(mdp) else H) * k * A * (k + 3) > MOST_DRAWS:
         left_out.add("PSRL")
     found = [
         label
@@ -450,6 +455,18 @@ def fitting(mdp: MDP, learners: Sequence[str] | None = None) -> list[str]:
         and (mdp.rank is not None or "rank" not in make(label, mdp).requires)
     ]
     return some("learners", learners, found)
+
+
+def same_stages(mdp: MDP) -> bool:
+    """Whether all stages have the same outcomes.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> same_stages(jb.make_instance("riverswim")), same_stages(random_laws(TINY, 1, 0)[0])
+        (True, False)
+    """
+    tables = (np.asarray(table) for table in (mdp.prob, mdp.reward, mdp.next_level))
+    return all(bool((table == table[:1]).all()) for table in tables)
 
 
 def reached(mdp: MDP) -> np.ndarray:

@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from jaxbandit.learner import Learner as Learner
     from jaxbandit.learner import Problem as Problem
     from jaxbandit.learners import LEARNERS as LEARNERS
-    from jaxbandit.learners import from_blocks as from_blocks
     from jaxbandit.learners import make_learner as make_learner
     from jaxbandit.learners import one_bit as one_bit
     from jaxbandit.learners import register_learner as register_learner
+    from jaxbandit.learners.from_blocks import from_blocks as from_blocks
     from jaxbandit.mdp import MDP as MDP
     from jaxbandit.mdp import from_arrays as from_arrays
     from jaxbandit.mdp import from_gymnasium as from_gymnasium

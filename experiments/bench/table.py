@@ -266,7 +266,9 @@ def states_lines(rows: list[Row]) -> list[tuple[str, list[int], list[float], flo
     found = []
     for label, pairs in lines.items():
         many = np.log([pair for pair in pairs if pair[0] >= 25])
-        slope = round(float(np.polyfit(*many.T, 1)[0]), 3) if len(many) > 1 else None
+        slope = None
+        if len(many) > 1:
+            slope = round(float(np.polyfit(many[:, 0], many[:, 1], 1)[0]), 3)
         found.append((label, [k for k, _ in pairs], [us for _, us in pairs], slope))
     return found
 

@@ -92,7 +92,7 @@ def register_learner(name: str, constructor: Callable[..., Learner]) -> Callable
     return LEARNERS.register(name, constructor)
 
 
-for _name, _constructor in {
+_CONSTRUCTORS: dict[str, Callable[..., Learner]] = {
     "expref": expref,
     "ordered-expref": ordered_expref,
     "expref-shared": expref_shared,
@@ -119,5 +119,6 @@ for _name, _constructor in {
     "uniform": uniform,
     "oracle": oracle,
     "fixed": fixed,
-}.items():
+}
+for _name, _constructor in _CONSTRUCTORS.items():
     LEARNERS.register(_name, _constructor)

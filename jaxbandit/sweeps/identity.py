@@ -26,7 +26,7 @@ from jaxbandit.sweeps.arguments import LearnerGrid
 from jaxbandit.sweeps.lanes import Cell, Group, Lane, Tile, lanes_of, make_tile_runner
 from jaxbandit.sweeps.options import Settings
 from jaxbandit.xla.compat import settings, x64
-from jaxbandit.xla.platforms import platform_of
+from jaxbandit.xla.platforms import platform_of, processor
 
 Parts = Mapping[str, str]
 """Digests by name: init, act, update, report, "metric ...", constants, engine."""
@@ -244,13 +244,8 @@ def backend_fingerprint(device: Any) -> dict[str, str]:
 
 def _vectors() -> str:
     """The widest vectors of the processor, where the system tells: XLA compiles for the processor it runs on."""
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-            words = set(
-                next(line for line in file if line.startswith(("flags", "Features"))).split()
-            )
-    except (OSError, StopIteration):
-        return ""
+    said = processor()
+    words = {*said.get("flags", "").split(), *said.get("features", "").split()}
     return next((name for name in ("avx512f", "avx2", "avx", "sve", "asimd") if name in words), "")
 
 

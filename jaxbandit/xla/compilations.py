@@ -28,6 +28,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from jaxbandit.xla import platforms
+
 VARIABLE = "JAXBANDIT_COMPILATION_CACHE"
 NOWHERE = "none"
 CACHE_BYTES = 2**30
@@ -176,11 +178,8 @@ def processor() -> str:
         >>> processor() == processor(), len(processor())
         (True, 8)
     """
-    seen = platform.machine()
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
-        wanted = ("flags", "features", "model name")
-        lines = {line for line in file if line.lower().startswith(wanted)}
-        seen += "".join(sorted(lines))
+    seen, said = platform.machine(), platforms.processor()
+    seen += "".join(said.get(name, "") for name in ("flags", "features", "model name"))
     return hashlib.sha256(seen.encode()).hexdigest()[:8]
 
 

@@ -17,7 +17,34 @@ import os
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+
+@cache
+def processor() -> dict[str, str]:
+    """What the system says of the first processor, by names in small letters; empty where it says nothing.
+
+    Example:
+        >>> "flags" in processor() or "features" in processor() or not processor()
+        True
+    """
+    found = {}
+    with (
+        contextlib.suppress(OSError),
+        open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file,
+    ):
+        for line in file:
+            if not line.strip():
+                break
+            name, _, value = line.partition(":")
+            found[name.strip().lower()] = value.strip()
+    return found
+
+
+def masks_stores() -> bool:
+    """Whether the processor stores under a mask quickly; AMD's do not."""
+    return processor().get("vendor_id") == "GenuineIntel"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import pytest
 
 TESTS = pathlib.Path(__file__).parent
 CACHE = TESTS.parent / ".jax_cache"
-AS_USERS = ("engines", "experiments/bench", "kernels", "learners/test_from_blocks", "learners/test_renumbering", "sweeps",
+AS_USERS = ("engines", "experiments/bench", "kernels", "learners/test_from_blocks", "learners/test_renumbering",
+            "results/test_references", "sweeps",
             "test_distributed", "test_testing", "testing", "xla")  # fmt: skip
 """Tests that compare bits which an optimisation could change, as of two programs for one lane, compile as users do."""
 OF_LOGIC = (

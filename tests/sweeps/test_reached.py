@@ -46,7 +46,10 @@ def digest(folder, kind, number, layout=str):
         if hasattr(sys.modules.get("k"), "file"):
             sys.modules["k"].file.close()
         sys.path[:], sys.argv = path, argv
-        sys.modules.clear()
+        for name in set(sys.modules) - set(modules):  # libraries stay: they are not loaded twice
+            file = getattr(sys.modules[name], "__file__", None)
+            if file is None or Path(file).is_relative_to(folder):
+                del sys.modules[name]
         sys.modules.update(modules)
 
 

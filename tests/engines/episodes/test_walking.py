@@ -73,8 +73,7 @@ def test_the_path_is_that_of_the_straight_program(sizes):
         def run(*args):
             return simulate(sizes_of(mdp), *args)
 
-        program, _ = Programs().get("play", run, args, jax.devices()[0], platform)
-        return program(*args)
+        return Programs().get("play", run, args, jax.devices()[0], platform).call(*args)
 
     for one, other in zip(play(CPU), play(GPU), strict=True):
         np.testing.assert_array_equal(one, other)

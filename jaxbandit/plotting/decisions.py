@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.checks import accept, typed
-from jaxbandit.plotting.curves import caption, curve_styles, draw_band
+from jaxbandit.plotting.curves import caption, curve_styles, draw_band, final_text
 from jaxbandit.plotting.figures import (
     GREY,
     LIGHT_GREY,
@@ -36,16 +36,16 @@ from jaxbandit.stats.decisions import Comparison, final_values
 from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.profiles import Profiles
 from jaxbandit.stats.replication import (
+    Place,
     band_of_regrets,
     curve_names,
-    families,
-    one_of,
     parameter_names,
     parameter_values,
+    place_of,
     regret_band,
     replicate_kind,
     replicates,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,20 +102,15 @@ def plot_final(
     """
     accept("x_scale", x_scale, ("linear", "log"))
     ds = whole(ds, "regret")
-    groups = families(ds)
-    instance, family = one_of(groups, instance, family)
+    place = place_of(ds, instance, family, either=True)
     last = ds.isel(episode=[-1])
     drawn: dict[str, tuple[np.ndarray, Band]] = {}
-    members = [instance] if instance is not None else None
     named = []
     for name in curve_names(ds, learners, parameters):
-        label, learner, parameter = name
-        band = regret_band(
-            last, learner, instance, family, parameter, kind=kind, level=level, key=key
-        )
+        where = (place.instance, place.family, name.parameter)
+        band = regret_band(last, name.learner, *where, kind=kind, level=level, key=key)
         if band.n:
-            shown = members or groups[family or next(iter(groups))]
-            drawn[label] = (final_values(ds, "regret", name, shown), band)
+            drawn[name.label] = (final_values(ds, "regret", name, place.members), band)
             named.append(name)
     if not drawn:
         raise ValueError("ds: no runs here; accepted: at least one run of some learner")
@@ -128,12 +123,10 @@ def plot_final(
     if log and not every.min() > 0:
         raise ValueError("x_scale: 'log' with regret 0; accepted: 'linear'")
     number_axis(ax, "x", 0.8 * every.min() if log else 0.0, 1.05 * top if top > 0 else 1.0, log)
-    ax.set_xlabel(
-        f"cumulative regret after {int(ds['episode'].values[-1]):,} episodes", fontsize=TEXT_SIZE
-    )
-    place = instance or family or next(iter(groups))
-    notes = [caption(ds, {label: b for label, (_, b) in drawn.items()}, place), "a dot is a run"]
-    text = heading(ax, literal(place) if title is None else title, notes, subtitle)
+    ax.set_xlabel(final_text(ds), fontsize=TEXT_SIZE)
+    notes = [caption(ds, {label: b for label, (_, b) in drawn.items()}, place.name)]
+    notes.append("a dot is a run")
+    text = heading(ax, literal(place.name) if title is None else title, notes, subtitle)
     data = {label: (runs[np.isfinite(runs)], b) for label, (runs, b) in drawn.items()}
     return Drawn(figure_of(ax), ax, data, text)
 
@@ -210,12 +203,11 @@ def plot_parameter(
     parameter = varied[0] if parameter is None else parameter
     accept("parameter", parameter, varied)
     accept("y_scale", y_scale, ("linear", "log"))
-    groups = families(ds)
-    instance, family = one_of(groups, instance, family)
-    of = replicate_kind(ds, instance, family)
+    place = place_of(ds, instance, family, either=True)
+    of = replicate_kind(ds, place.instance, place.family)
     lines = {
         label: (np.array(list(runs)), _band(label, list(runs.values()), kind, level, key, of))
-        for label, runs in _final_regret(ds, parameter, learners, instance, family).items()
+        for label, runs in _final_regret(ds, parameter, learners, place).items()
     }
     ax = new_figure(size)[1][0] if ax is None else ax
     for argument, given in (("colors", colors), ("names", names)):
@@ -223,22 +215,15 @@ def plot_parameter(
             accept(argument, label, list(lines))
     ends = _draw_lines(ax, lines, y_scale == "log", colors or {}, names or {})
     ax.set_xlabel(literal(parameter), fontsize=TEXT_SIZE)
-    ax.set_ylabel(
-        f"cumulative regret after {int(ds['episode'].values[-1]):,} episodes", fontsize=TEXT_SIZE
-    )
-    name = instance or family or next(iter(groups))
-    notes = [caption(ds, {label: b for label, (_, b) in lines.items()}, name)]
-    text = heading(ax, literal(name) if title is None else title, notes, subtitle)
+    ax.set_ylabel(final_text(ds), fontsize=TEXT_SIZE)
+    notes = [caption(ds, {label: b for label, (_, b) in lines.items()}, place.name)]
+    text = heading(ax, literal(place.name) if title is None else title, notes, subtitle)
     label_ends(ax, ends)
     return Drawn(figure_of(ax), ax, lines, text)
 
 
 def _final_regret(
-    ds: Dataset,
-    parameter: str,
-    learners: Sequence[str] | None,
-    instance: str | None,
-    family: str | None,
+    ds: Dataset, parameter: str, learners: Sequence[str] | None, place: Place
 ) -> dict[str, dict[float, np.ndarray]]:
     """label -> value of the parameter (in increasing order; nan without it) -> final regret [n]."""
     last = ds.isel(episode=[-1])
@@ -247,9 +232,8 @@ def _final_regret(
         values = parameter_values(ds, learner, point or 0)
         at = values.pop(parameter, np.nan)
         rest = ", ".join(f"{name} = {value:.4g}" for name, value in values.items())
-        lines.setdefault((learner, rest), {})[at] = replicates(
-            last, learner, instance, family, point
-        )[:, 0]
+        runs = replicates(last, learner, place.instance, place.family, point)
+        lines.setdefault((learner, rest), {})[at] = runs[:, 0]
     variants = [learner for learner, _ in lines]
     return {
         learner if variants.count(learner) == 1 else f"{learner}, {rest}": dict(
@@ -356,7 +340,7 @@ def plot_comparison(
     number_axis(ax, "x", low - room, high + room, False)
     ax.set_xlabel("difference of regret", fontsize=TEXT_SIZE)
     notes = [
-        literal(textwrap.fill(comparison.ranking(), 80)),
+        literal(comparison.ranking()),
         f"{100 * comparison.level:g} % for all pairs together: {comparison.method}",
         literal(f"paired over {comparison.replicates}; grey: not decided"),
     ]

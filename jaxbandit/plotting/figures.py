@@ -211,16 +211,21 @@ def refuse_latex() -> None:
 
 
 def new_figure(
-    size: tuple[float, float], rows: int = 1, columns: int = 1
+    size: tuple[float, float], rows: int = 1, columns: int = 1, number: int | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of some inches with rows x columns axes, laid out so that nothing is cut off."""
+    """A figure of some inches with rows x columns axes (or the first ``number`` of them), laid out so that nothing is
+    cut off."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     refuse_latex()
     figure = Figure(figsize=size, layout="constrained", dpi=100)
     FigureCanvasAgg(figure)
-    return figure, list(np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel())
+    axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    number = len(axes) if number is None else number
+    for spare in axes[number:]:
+        spare.remove()
+    return figure, axes[:number]
 
 
 def figure_of(ax: Axes) -> Figure:
@@ -359,6 +364,20 @@ def caption_of(notes: Sequence[str]) -> str:
     return "; ".join(" ".join(note.split()) for note in notes if note).replace(r"\$", "$")
 
 
+def balanced(text: str, most: int) -> str:
+    """The text in as few lines of at most ``most`` letters as it needs, of about one length.
+
+    Example:
+        >>> print(balanced("no line of a single word at the end", 30))
+        no line of a single
+        word at the end
+    """
+    fewest = len(textwrap.wrap(text, most))
+    shortest = range(-(-len(text) // max(1, fewest)), most)
+    fits = (width for width in shortest if len(textwrap.wrap(text, width)) == fewest)
+    return textwrap.fill(text, next(fits, most))
+
+
 def heading(ax: Axes, title: str, notes: Sequence[str], subtitle: bool = True) -> str:
     """A title at the left with small grey lines under it (unless ``subtitle`` is False), broken
     where they are wider than the figure. Returns the notes as a caption."""
@@ -366,8 +385,7 @@ def heading(ax: Axes, title: str, notes: Sequence[str], subtitle: bool = True) -
     # up to the figure's right end where nothing is beside the axes
     room = 72 * figure_of(ax).get_figwidth() * min(1 - place.x0, 1.13 * place.width)
     most = max(20, int(room / (LETTER * NOTE_SIZE)))
-    lines_of = (note.split("\n") for note in notes if note and subtitle)
-    text = "\n".join(textwrap.fill(line, most) for lines in lines_of for line in lines)
+    text = "\n".join(balanced(note, most) for note in notes if note and subtitle)
     lines = text.count("\n") + 1 if text else 0
     ax.set_title(
         readable("title", title),
@@ -423,7 +441,7 @@ def banner(
         (note, NOTE_SIZE, GREY),
     ):
         if words:
-            shown = textwrap.fill(words, max(20, int((wide - 0.2) * 72 / (LETTER * points))))
+            shown = balanced(words, max(20, int((wide - 0.2) * 72 / (LETTER * points))))
             texts.append((shown, points, color, top))
             top += (shown.count("\n") + 1) * 1.25 * points / 72 + 0.03
     start = top + 0.04

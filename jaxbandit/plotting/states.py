@@ -403,10 +403,7 @@ def state_axes(
         rows * (max(min(cell, 0.3), 0.2) * levels + 0.42) + 0.65,
     )
     size = (max(needed[0], 3.3), max(needed[1], 1.7)) if size is None else size
-    axes = new_figure(size, rows, across)[1]
-    for spare in axes[number:]:
-        spare.remove()
-    return axes[:number]
+    return new_figure(size, rows, across, number)[1]
 
 
 def draw_cells(

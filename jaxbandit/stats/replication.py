@@ -9,7 +9,7 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -84,36 +84,50 @@ def replicates(
 
 def replicate_kind(ds: Dataset, instance: str | None = None, family: str | None = None) -> str:
     """What the rows of `replicates` are: "seeds" or "instances"."""
-    return "instances" if len(_instances(ds, instance, family)) > 1 else "seeds"
+    return "instances" if len(place_of(ds, instance, family).members) > 1 else "seeds"
 
 
-def one_of(
-    groups: Mapping[str, list[str]], instance: str | None, family: str | None
-) -> tuple[str | None, str | None]:
-    """Instance and family, where the name of a family may be given for an instance.
+class Place(NamedTuple):
+    """An instance, or a family of them: what a panel shows."""
+
+    instance: str | None
+    family: str | None
+    """One of the two is None."""
+    members: list[str]
+    """The names of its instances."""
+
+    @property
+    def name(self) -> str:
+        """Of the instance or the family."""
+        return str(self.instance or self.family)
+
+
+def place_of(
+    ds: Dataset, instance: str | None, family: str | None, *, either: bool = False
+) -> Place:
+    """The instance or family that is meant; with ``either`` a family may be given in the instance's place.
 
     Example:
-        >>> one_of({"I2": ["I2/0", "I2/1"]}, "I2", None)
-        (None, 'I2')
+        >>> import xarray as xr
+        >>> of = ("instance", ["I1", "I2", "I2"])
+        >>> ds = xr.Dataset(coords={"instance": ["I1", "I2/0", "I2/1"], "family": of})
+        >>> place_of(ds, "I2", None, either=True).members
+        ['I2/0', 'I2/1']
     """
-    if isinstance(instance, str) and instance in groups and family is None:
-        return None, instance
-    return instance, family
-
-
-def _instances(ds: Dataset, instance: str | None, family: str | None) -> list[str]:
     groups = families(ds)
+    if either and isinstance(instance, str) and instance in groups and family is None:
+        instance, family = None, instance
     if instance is not None and family is not None:
         raise ValueError(f"instance, family: {instance!r} and {family!r}; accepted: one of the two")
     if instance is not None:
         accept("instance", instance, [name for names in groups.values() for name in names])
-        return [instance]
+        return Place(instance, None, [instance])
     if family is None:
         if len(groups) > 1:
             raise ValueError(f"family: not given; accepted: one of {', '.join(groups)}")
         family = next(iter(groups))
     accept("family", family, list(groups))
-    return groups[family]
+    return Place(None, family, groups[family])
 
 
 def _runs(
@@ -128,7 +142,7 @@ def _runs(
     ds = whole(ds)
     accept("learner", learner, [str(name) for name in ds["learner"].values])
     accept("variable", variable, [str(name) for name in ds.data_vars if "seed" in ds[name].dims])
-    array = ds[variable].sel(learner=learner, instance=_instances(ds, instance, family))
+    array = ds[variable].sel(learner=learner, instance=place_of(ds, instance, family).members)
     if "parameter" in array.dims:
         size = array.sizes["parameter"]
         chosen = 0 if parameter is None and size == 1 else parameter

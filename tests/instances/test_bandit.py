@@ -117,12 +117,16 @@ def test_what_others_call_them_leads_to_our_names():
 
 def test_regret_figures_know_the_bound():
     mdps = {f"b{gap}": jb.make_instance("bandit", means=[0.5, 0.5 + gap]) for gap in (0.1, 0.3)}
+    mdps["b0.3"] = jb.label(mdps["b0.3"], unit="$", scale=5.0)
+    mdps["b0.1"] = jb.label(mdps["b0.1"], unit="$", scale=2.0)
     uniform = jb.make_learner("uniform")
     ds = jb.sweep({"uniform": uniform}, mdps, num_episodes=50, num_seeds=2, progress=False)
-    drawn = jb.plot_regret(ds, instance="b0.3", bound="lai-robbins")
-    line = next(line for line in drawn.axes.get_lines() if line.get_color() == "#595959")
-    constant = theory.lai_robbins([0.5, 0.8])
-    np.testing.assert_allclose(line.get_ydata()[-1], constant * np.log(50), rtol=1e-5)
+    for shown, unit in ((ds, 1.0), (jb.in_units(ds), 5.0), (jb.in_units(jb.in_units(ds)), 5.0)):
+        drawn = jb.plot_regret(shown, instance="b0.3", bound="lai-robbins")
+        line = next(line for line in drawn.axes.get_lines() if line.get_color() == "#595959")
+        constant = unit * theory.lai_robbins([0.5, 0.8])
+        np.testing.assert_allclose(line.get_ydata()[-1], constant * np.log(50), rtol=1e-5)
+    assert jb.plot_final(shown, instance="b0.3").axes.get_xlabel().endswith("50 episodes (\\$)")
     jb.plot_panels(ds, bound="lai-robbins")
     with pytest.raises(ValueError, match="bound: 'gittins'"):
         jb.plot_regret(ds, instance="b0.3", bound="gittins")

@@ -94,9 +94,9 @@ def test_loglog_with_bounds_and_guides(ds):
     assert drawn.axes.get_xscale() == drawn.axes.get_yscale() == "log"
     written = texts(drawn.figure)
     assert all(wanted in written for wanted in ("theorem", "array", "slope 1/2", "slope 1\n"))
-    grey = [line for line in drawn.axes.lines if line.get_label().startswith("_")]
-    for line, slope in zip(grey[2:], (0.5, 1), strict=True):
-        x, y = line.get_data()
+    lines = {line.get_label(): line for line in drawn.axes.lines}
+    for label, slope in (("slope 1/2", 0.5), ("slope 1", 1)):
+        x, y = lines[label].get_data()
         seen = np.isfinite(y)
         np.testing.assert_allclose(np.diff(np.log(y[seen])) / np.diff(np.log(x[seen])), slope)
     assert clipped_texts(drawn.figure) == []
@@ -155,6 +155,19 @@ def test_legends_never_take_a_third_of_the_figure(size):
             assert not ax.get_tightbbox().overlaps(legend)
             assert ax.get_window_extent().height > 80
         assert size is None or tuple(drawn.figure.get_size_inches()) == size
+
+
+def test_legends_say_what_every_line_is(ds):
+    """Bounds too; above a figure of its own, inside given axes, and over panels."""
+    bounds = {"theorem": lambda t: 100 * np.sqrt(t)}
+    one = plots.plot_regret(ds, labels="legend", bounds=bounds)
+    panels = plots.plot_panels(synthetic_sweep(["a", "b"], num_points=4), bounds=bounds)
+    for drawn in (one, panels):
+        entries = [text.get_text() for text in drawn.figure.legends[0].get_texts()]
+        assert entries == [*LEARNERS, "theorem"]
+    assert clipped_texts(one.figure) == []
+    assert not one.figure.legends[0].get_window_extent().overlaps(one.axes.get_window_extent())
+    assert one.caption in texts(one.figure).replace("\n", " ")
 
 
 def test_several_instances_are_panels(ds):

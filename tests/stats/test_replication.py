@@ -7,7 +7,7 @@ import xarray as xr
 from jaxbandit.stats.replication import (
     curve_names,
     families,
-    one_of,
+    place_of,
     parameter_names,
     parameter_values,
     regret_band,
@@ -150,8 +150,9 @@ def test_errors_name_what_is_accepted(ds, grid):
             call()
 
 
-def test_what_is_no_name_is_no_family():
-    groups = {"I2": ["I2/0", "I2/1"]}
-    assert one_of(groups, "I2", None) == (None, "I2")
-    for instance, family in (([], None), ("I2", "I2"), ("I2/0", None), (None, None)):
-        assert one_of(groups, instance, family) == (instance, family)
+def test_a_place_is_an_instance_or_a_family(ds):
+    assert place_of(ds, "I1", None, either=True)[:2] == (None, "I1")
+    assert place_of(ds, "I2/0", None, either=True).members == ["I2/0"]
+    for wrong in ([], 3, "I2/9"):
+        with pytest.raises(ValueError, match=r"instance: .*accepted: I1, I2/0"):
+            place_of(ds, wrong, None, either=True)

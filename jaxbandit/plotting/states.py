@@ -6,7 +6,7 @@ there. Maps of more than eight stages stand one below the other, so that their c
 
 from __future__ import annotations
 
-import textwrap
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from jaxbandit.plotting.figures import (
     TICK_SIZE,
     TITLE_SIZE,
     Drawn,
+    balanced,
     caption_of,
     compact,
     figure_of,
@@ -46,8 +47,8 @@ SMALLEST_VISIT = 1e-9
 SMALLEST_LOSS = 1e-6
 """Actions that lose less (rounding in float32) count as optimal: several actions can be."""
 DIFFERENT = "#CC2200"
-SMALLEST_TEXT = 4.0
-"""Points, in a cell."""
+SMALLEST_TEXT = 4.5
+"""Points; cells too narrow for it are left without text."""
 MOST_COLORS = 20
 """Up to so many actions each have a colour of their own."""
 MOST_STAGES = 8
@@ -56,6 +57,8 @@ TAKEN, LEFT, OVER = "#009E73", "white", "#eeeeee"
 """Colours of the boxes: something was taken or paid, nothing was, level 0."""
 ROWS = {"stage": 1.45, "offered": 0.75, "reward": 0.75, "action": 0.05, "level": -0.45}
 """Height of each row; boxes are 1 wide and 1 high and stand at 0.35."""
+MOST_BOXES, STRIP = 8, 2.6
+"""Boxes beside each other, and how far below them the next ones stand."""
 
 
 def plot_active_sets(
@@ -215,7 +218,7 @@ def plot_policy(
     axes = state_axes(ax, 2, None, stages, levels, size)
     top = max(1.0, float(np.nanmax([*data["learned"].flat, *data["optimal"].flat])))
     words = labels_of(against) if isinstance(against, MDP) else Labels()
-    names = words.actions[0] if words.actions and len(set(words.actions)) == 1 else ()
+    names = common_names(words)
     top = max(top, len(names) - 1.0)
     hidden, text = np.where(reached, data["learned"], np.nan), action_words(words, data["learned"])
     image = draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, text, whole=True)
@@ -226,7 +229,7 @@ def plot_policy(
     notes = [f"{different.sum()} of {int((known & reached).sum())} states {does}"]
     notes += [] if reached.all() else ["grey: never reached"]
     wide = 72 * figure_of(axes[0]).get_figwidth() * axes[0].get_position().width
-    learned_title = textwrap.fill(f"learned: {'; '.join(notes)}", int(wide / (LETTER * TICK_SIZE)))
+    learned_title = balanced(f"learned: {'; '.join(notes)}", int(wide / (LETTER * TICK_SIZE)))
     learned_title = learned_title if subtitle else "learned"
     for a, name in zip(axes, (learned_title, "optimal"), strict=True):
         a.set_title(name, loc="left", fontsize=TICK_SIZE, pad=3)
@@ -234,6 +237,11 @@ def plot_policy(
     finish(axes, image, meaning, title, ax is None, names, words.level)
     found = {**data, "different": different, "reached": reached}
     return Drawn(figure_of(axes[0]), axes, found, f"framed: {caption_of(notes)}")
+
+
+def common_names(words: Labels) -> tuple[str, ...]:
+    """The names of the actions, if they are the same at all stages."""
+    return words.actions[0] if words.actions and len(set(words.actions)) == 1 else ()
 
 
 def action_words(words: Labels, actions: np.ndarray) -> np.ndarray | None:
@@ -351,15 +359,19 @@ def plot_instance(
     top = max(1.0, mdp.num_actions - 1.0)
     hidden = np.where(reached, action, np.nan)
     text = action_words(words, action)
-    draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, text, whole=True)
+    images = [draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, text, whole=True)]
     low, high = min(float(value.min()), 0.0), max(float(value.max()), 1e-9)
-    draw_cells(axes[1], np.where(reached, value, np.nan), low, high, "{:.2f}", ~reached)
-    shared = f": {' '.join(words.action(0, 0).split(' ')[:-1])} ..." if words.actions else ""
-    for a, name in zip(axes, (f"optimal action{shared}", "optimal value"), strict=True):
+    shown = np.where(reached, value, np.nan)
+    images.append(draw_cells(axes[1], shown, low, high, "{:.2f}", ~reached))
+    *shared, _ = words.action(0, 0).split(" ") if words.actions else [""]
+    action_title = f"optimal action: {' '.join(shared)} ..." if shared else "optimal action"
+    for a, name in zip(axes, (action_title, "optimal value"), strict=True):
         a.set_title(literal(name), loc="left", fontsize=TICK_SIZE, pad=3)
-    # no colour bar: each panel has its own scale, and its numbers in the cells
     head = literal(repr(mdp)) if title is None else title
     finish(axes, None, "", head, ax is None, level=words.level)
+    if not all(a.texts for a in axes):  # each panel has its own scale
+        for a, image, names in zip(axes, images, (common_names(words), ()), strict=True):
+            color_bar([a], image, "", names)
     found = {"action": action, "value": value, "reached": reached}
     grey = "" if reached.all() else "; grey: never reached by the optimal policy"
     return Drawn(figure_of(axes[0]), axes, found, f"optimal action and value{grey}")
@@ -397,7 +409,7 @@ def state_axes(
         raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
     across = min(columns, number)
     rows = -(-number // across)
-    cell = float(np.clip((6.2 if across == 1 else 3.4) / stages, 0.16, 0.45))
+    cell = min((6.2 if across == 1 else 3.4) / stages, 0.45)
     needed = (
         across * (max(cell * stages, 1.75) + 0.35) + 0.9,
         rows * (max(min(cell, 0.3), 0.2) * levels + 0.42) + 0.65,
@@ -435,8 +447,8 @@ def draw_cells(
     if 1.25 * wide / max(map(len, texts), default=1) < TICK_SIZE:
         texts = [text.removeprefix("0") if "." in text else text for text in texts]
     # a digit is about 0.6 of its size wide
-    size = float(np.clip(1.25 * wide / max(map(len, texts), default=1), SMALLEST_TEXT, TEXT_SIZE))
-    for (level, stage), text in zip(cells, texts, strict=True):
+    size = min(1.25 * wide / max(map(len, texts), default=1), TEXT_SIZE)
+    for (level, stage), text in zip(cells, texts, strict=True) if size >= SMALLEST_TEXT else ():
         dark = (values[level, stage] - low) / (high - low) < 0.55
         ax.text(
             stage + 1, level + 1, literal(text), ha="center", va="center", fontsize=size,
@@ -480,21 +492,27 @@ def finish(
             a.set_ylabel(literal(level), fontsize=TICK_SIZE, labelpad=1)
         else:
             a.tick_params(labelleft=False)
+    if own and image is not None:
+        color_bar(axes, image, meaning, names)
+    if own and title is not None:
+        text = readable("title", title)
+        axes[0].figure.suptitle(text, fontsize=TITLE_SIZE, x=0.01, ha="left")
+
+
+def color_bar(axes: list[Axes], image: AxesImage, meaning: str, names: Sequence[str]) -> None:
+    """What the colours of some panels are: numbers, or the ``names`` of 0, 1, ..."""
     from matplotlib.ticker import MaxNLocator
 
-    figure = axes[0].figure
-    if own and image is not None:
-        bar = figure.colorbar(image, ax=axes, pad=0.015, fraction=0.04, aspect=18)
-        bar.set_label(meaning, fontsize=NOTE_SIZE)
-        bar.ax.tick_params(labelsize=NOTE_SIZE, length=2, width=0.5)
-        bar.outline.set_linewidth(0.5)
-        if names:
-            bar.set_ticks(range(len(names)), labels=list(map(literal, names)))
-        else:
-            bar.locator = MaxNLocator(nbins=5, integer=True)
-            bar.update_ticks()
-    if own and title is not None:
-        figure.suptitle(readable("title", title), fontsize=TITLE_SIZE, x=0.01, ha="left")
+    bar = axes[0].figure.colorbar(image, ax=axes, pad=0.015, fraction=0.04, aspect=18)
+    bar.set_label(meaning, fontsize=NOTE_SIZE)
+    bar.ax.tick_params(labelsize=NOTE_SIZE, length=2, width=0.5)
+    bar.outline.set_linewidth(0.5)
+    if names:
+        bar.set_ticks(range(len(names)), labels=list(map(literal, names)))
+    else:
+        low, high = image.get_clim()
+        bar.locator = MaxNLocator(nbins=5, integer=high - low > 1)
+        bar.update_ticks()
 
 
 def plot_episode(
@@ -503,7 +521,8 @@ def plot_episode(
     """Stages from left to right: the value offered in a box, the action and the level below it.
 
     Boxes are filled where the level changed or a reward came, and grey where nothing is left. If the
-    MDP has no names for what is offered, the boxes hold the rewards.
+    MDP has no names for what is offered, the boxes hold the rewards. After eight stages a new strip of boxes begins;
+    strips in which the episode is over are left out.
 
     Args:
         mdp: the MDP of the episode; its labels, if it has some, name offers and actions.
@@ -527,8 +546,11 @@ def plot_episode(
         raise ValueError(
             f"episode: {len(episode.levels)} stages; accepted: {mdp.horizon}, those of the mdp"
         )
-    width = max(5.0, 0.95 * (mdp.horizon + 1.6))
-    axes = new_figure((width, 2.1))[1][0] if ax is None else ax
+    alive = 1 + int(np.max(np.flatnonzero(episode.levels), initial=0))
+    across = -(-mdp.horizon // -(-mdp.horizon // MOST_BOXES))
+    strips = -(-alive // across)
+    width = max(5.0, 0.95 * (across + 1.6))
+    axes = new_figure((width, 2.1 * strips))[1][0] if ax is None else ax
     shown, filled = [], []
     for i, (level, action, outcome) in enumerate(
         zip(episode.levels, episode.actions, episode.outcomes, strict=True)
@@ -536,24 +558,23 @@ def plot_episode(
         paid, then = float(episode.rewards[i]), int(episode.next_levels[i])
         shown.append(words.offers[i][outcome] if words.offers else short(paid))
         filled.append(bool(level) and (then != level or paid > 0))
+        strip, x = divmod(i, across)
+        if strip >= strips:
+            continue
         done = _two_lines(literal(words.action(i, int(action)))) if level else "-"
-        _box(axes, i, literal(shown[-1]), filled[-1], bool(level))
-        for row, word, color in (
-            ("stage", str(i + 1), GREY),
-            ("action", done, "black" if level else LIGHT_GREY),
-            ("level", str(level), "black" if level else LIGHT_GREY),
-        ):
-            axes.text(i, ROWS[row], word, ha="center", va="center", fontsize=TEXT_SIZE, color=color)
+        _box(axes, x, strip * STRIP, literal(shown[-1]), filled[-1], bool(level))
+        ink = "black" if level else LIGHT_GREY
+        rows = (("stage", str(i + 1), GREY), ("action", done, ink), ("level", str(level), ink))
+        for row, word, color in rows:
+            y = ROWS[row] - strip * STRIP
+            axes.text(x, y, word, ha="center", va="center", fontsize=TEXT_SIZE, color=color)
     boxes = "offered" if words.offers else "reward"
-    for row, name in (
-        ("stage", "stage"),
-        (boxes, boxes),
-        ("action", "action"),
-        ("level", literal(words.level)),
-    ):
-        axes.text(-0.75, ROWS[row], name, ha="right", va="center", fontsize=TEXT_SIZE, color=GREY)
-    axes.set_xlim(-2.1, mdp.horizon - 0.4)
-    axes.set_ylim(-0.75, 1.7)
+    names = {"stage": "stage", boxes: boxes, "action": "action", "level": literal(words.level)}
+    for strip, (row, name) in itertools.product(range(strips), names.items()):
+        y = ROWS[row] - strip * STRIP
+        axes.text(-0.75, y, name, ha="right", va="center", fontsize=TEXT_SIZE, color=GREY)
+    axes.set_xlim(-2.1, across - 0.4)
+    axes.set_ylim(-0.75 - (strips - 1) * STRIP, 1.7)
     axes.set(xticks=[], yticks=[])
     axes.set_axis_off()
     apart = ": " if width > 7 else "\n"  # the words of a short row do not fit on one line
@@ -562,16 +583,15 @@ def plot_episode(
     return Drawn(figure_of(axes), axes, {"box": shown, "filled": filled}, episode.note)
 
 
-def _box(axes: Axes, stage: int, word: str, filled: bool, alive: bool) -> None:
+def _box(axes: Axes, x: int, down: float, word: str, filled: bool, alive: bool) -> None:
     from matplotlib.patches import Rectangle
 
     color = TAKEN if filled else LEFT if alive else OVER
     edge = GREY if alive else LIGHT_GREY
-    axes.add_patch(Rectangle((stage - 0.42, 0.4), 0.84, 0.7, facecolor=color, edgecolor=edge))
+    axes.add_patch(Rectangle((x - 0.42, 0.4 - down), 0.84, 0.7, facecolor=color, edgecolor=edge))
     ink = "white" if filled else "black" if alive else LIGHT_GREY
-    axes.text(
-        stage, ROWS["offered"], word, ha="center", va="center", fontsize=TITLE_SIZE, color=ink
-    )
+    y = ROWS["offered"] - down
+    axes.text(x, y, word, ha="center", va="center", fontsize=TITLE_SIZE, color=ink)
 
 
 def _two_lines(words: str) -> str:

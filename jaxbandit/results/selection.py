@@ -185,8 +185,7 @@ def in_units(ds: xarray.Dataset) -> xarray.Dataset:
                 scaled = scaled + ds["reward_offset"].sum("stage")
             scaled = scaled.transpose(*ds[name].dims)
             changed[name] = scaled.assign_attrs(long_name=text, units=units[0] or "own units")
-    before = ds["regret_scale"] if "regret_scale" in ds else 1.0
-    changed["regret_scale"] = (before * ds["reward_scale"]).assign_attrs(
+    changed["regret_scale"] = (ds.get("regret_scale", 1.0) * ds["reward_scale"]).assign_attrs(
         long_name="what a regret of 1 of the sweep is in these units"
     )
     changed["reward_scale"] = (ds["reward_scale"] * 0 + 1).assign_attrs(ds["reward_scale"].attrs)

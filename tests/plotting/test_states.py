@@ -9,7 +9,7 @@ from synthetic_sweep import clipped_texts, synthetic_sweep, texts
 
 import jaxbandit as jb
 from jaxbandit import planning
-from jaxbandit.description import names, small_instance
+from jaxbandit.description import small_instance
 from jaxbandit.plotting.states import plot_active_sets, plot_policy
 
 
@@ -148,7 +148,11 @@ def test_unknown_actions_are_blank(ds, mdp):
     assert unknown.data["reached"].all()
 
 
-@pytest.mark.parametrize("name", names("instance"))
+FAMILIES = ("prophet-uniform", "knapsack-random", "hard-ordered", "bandit-random", "riverswim")
+"""With offers, without, with start and levels of their own, of one stage, and from arrays in units."""
+
+
+@pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_has_a_picture_and_episodes_to_look_at(name):
     mdp, _ = small_instance(name)
     drawn = jb.plot_instance(mdp)
@@ -161,6 +165,22 @@ def test_every_family_has_a_picture_and_episodes_to_look_at(name):
     column = episode.head.index("offered" if "offered" in episode.head else "reward")
     shown = jb.plot_episode(mdp, episode)
     assert shown.data["box"] == [row[column] for row in episode.rows]
+    assert clipped_texts(drawn.figure) == clipped_texts(shown.figure) == []
+
+
+def test_forty_stages_fit_a_notebook():
+    """Cells without text have colour bars, and boxes stand in strips."""
+    mdp = jb.make_instance("frozen-lake", horizon=40)
+    policy = jb.optimal(mdp)[1]
+    drawn = jb.plot_instance(mdp)
+    assert drawn.figure.get_figwidth() < 8.5
+    assert not any(ax.texts for ax in drawn.axes)
+    assert all(action in texts(drawn.figure) for action in ("left", "right", "up", "down"))
+    episode = jb.trace(mdp, policy, jax.random.key(3))
+    shown = jb.plot_episode(mdp, episode)
+    assert shown.figure.get_figwidth() < 10
+    lived = np.flatnonzero(episode.levels).max() + 1
+    assert 0 <= len(shown.axes.patches) - lived < 8
     assert clipped_texts(drawn.figure) == clipped_texts(shown.figure) == []
 
 

@@ -7,9 +7,9 @@ import xarray as xr
 from jaxbandit.stats.replication import (
     curve_names,
     families,
-    place_of,
     parameter_names,
     parameter_values,
+    place_of,
     regret_band,
     regret_difference,
     replicate_kind,

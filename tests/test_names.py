@@ -56,8 +56,8 @@ def test_figures_show_the_names(every):
         written = "".join(texts(each.figure).split())  # long names are broken into lines
         assert [name for name in NAMES if "".join(shown(name).split()) not in written] == []
     for each in (drawn[1], drawn[5]):
-        legend = [text.get_text().strip() for text in each.figure.findobj(Legend)[0].get_texts()]
-        assert legend == list(map(shown, NAMES))
+        legend = ["".join(t.get_text().split()) for t in each.figure.findobj(Legend)[0].get_texts()]
+        assert legend == ["".join(shown(name).split()) for name in NAMES]
 
 
 @pytest.mark.parametrize("which", ["html", "broken mathematics", "underscore", "a link"])

@@ -27,6 +27,12 @@ OF_LOGIC = (
     "wrong_learners",
 )
 """In ``sweeps``, those that do not."""
+THOROUGH = tuple(
+    line
+    for line in (TESTS / "thorough.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+)
+"""How the names of tests begin that CI runs in addition to README's command."""
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -42,9 +48,13 @@ def _is_quick(item):
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Those that compile as users do come first, so that a process changes once."""
     items.sort(key=_is_quick)
+    for item in items:
+        if item.nodeid.removeprefix("tests/").startswith(THOROUGH):
+            item.add_marker("thorough")
 
 
 @pytest.hookimpl(tryfirst=True)

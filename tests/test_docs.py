@@ -3,7 +3,8 @@ READMEs show.
 
 How shell blocks are tested, command by command:
     jaxbandit run NAME ...   with --dry-run (a file of a user's own is the template in
-                             `jaxbandit.experiment`, or what `jaxbandit new` writes)
+                             `jaxbandit.experiment`, or what `jaxbandit new` writes), and no time is measured
+    jaxbandit doctor         with --quick
     jaxbandit plot|report X  on a tiny result in place of X
     jaxbandit bench ...      only its --help, which must know the options
     pip install ".[extra]"   only that the extras exist
@@ -32,6 +33,7 @@ from jaxbandit import experiments
 from jaxbandit.cli import main
 from jaxbandit.cli.commands import write_template
 from jaxbandit.experiment import catalogue
+from jaxbandit.sweeps import job
 
 ROOT = Path(__file__).parent.parent
 DOCS = {
@@ -132,6 +134,7 @@ def tiny_results(tmp_path_factory):
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_commands_of_the_documents(words, tiny_results, tmp_path, monkeypatch, capsys, registries):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(job, "measure", lambda *arguments: 1.0)
     program, *rest = words
     if program == "pip" or rest[:3] == ["-m", "pip", "install"]:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -162,9 +165,7 @@ def run_command(words, tiny_results, folder):
         return main([verb, str(tiny_results.parent), *rest, "--overwrite"])
     if verb in ("plot", "report"):
         return main([verb, str(tiny_results), *rest[1:], "--overwrite"])
-    if verb == "bench":
-        return main([verb, "--help"])
-    return main(words)
+    return main([*words, *{"bench": ["--help"], "doctor": ["--quick"]}.get(verb, [])])
 
 
 def place_of(where):

@@ -216,7 +216,7 @@ def test_an_error_of_on_chunk_ends_all_workers(tmp_path):
 def test_the_state_of_other_runs_is_not_taken_for_a_tiles_own(tmp_path):
     """Two whole files under each other's names, as a clumsy copy leaves them."""
     folder = tmp_path / "run"
-    sweep = SWEEP | {"num_seeds": 32, "num_episodes": 200_000, "devices": 2}
+    sweep = SWEEP | {"num_seeds": 32, "num_episodes": 40_000, "devices": 2}
 
     class Enough(Exception):  # noqa: N818
         pass

@@ -5,7 +5,6 @@ Statistical tests compare means over seeds by |z| < 4.5, a false-alarm rate of 7
 approximation), with fixed seeds.
 """
 
-import doctest
 import math
 
 import jax
@@ -36,11 +35,6 @@ def full_policy(policy):
 
 def random_choice(shape, seed):
     return np.random.default_rng(seed).dirichlet(np.full(shape[2], 0.3), shape[:2])
-
-
-@pytest.mark.parametrize("module", [peers, peers_expref, peers_numpy])
-def test_examples(module):
-    assert doctest.testmod(module).failed == 0
 
 
 def test_gaps(mdp, instance):

@@ -137,8 +137,8 @@ def _temporary_file(folder: Path) -> Iterator[tuple[int, Path]]:
         path = folder / f".jaxbandit-{secrets.token_hex(8)}.unfinished"
         binary = getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o666)
-        _lock(descriptor)
-        if os.fstat(descriptor).st_nlink:  # else it was taken for a leftover before it was locked
+        _lock(descriptor, wait=True)  # for another writer that takes it for a leftover
+        if os.fstat(descriptor).st_nlink:  # else that one has removed it
             break
         os.close(descriptor)
     try:
@@ -164,12 +164,12 @@ def _remove_leftovers(folder: Path) -> None:
                 os.close(descriptor)
 
 
-def _lock(descriptor: int) -> bool:
+def _lock(descriptor: int, wait: bool = False) -> bool:
     """Whether the file is locked for this descriptor from now on, until it is closed in any way."""
     if fcntl is None:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:  # held by another, or a file system without locks
         return False
     return True

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from jaxbandit import files
 from jaxbandit.files import lock_folder, read_file, write_atomically
 
 
@@ -54,6 +55,26 @@ def test_of_many_that_write_one_new_name_at_once_one_claims_it(tmp_path, overwri
         thread.join()
     assert len(outcomes) == (8 if overwrite else 1)
     assert path.read_bytes() in [bytes([number]) * 1000 for number in outcomes]
+    assert os.listdir(tmp_path) == ["numbers"]
+
+
+def test_a_new_file_that_another_writer_takes_for_a_leftover_is_made_again(tmp_path, monkeypatch):
+    """The other one locks it between its creation and its lock, and removes it a moment later."""
+    lock, others = files._lock, []
+
+    def too_late(descriptor, **how):
+        if not others:
+            (path,) = tmp_path.iterdir()
+            other = os.open(path, os.O_RDWR)
+            assert lock(other)
+            remove = threading.Timer(0.05, lambda: (path.unlink(), os.close(other)))
+            others.append(remove)
+            remove.start()
+        return lock(descriptor, **how)
+
+    monkeypatch.setattr(files, "_lock", too_late)
+    write_atomically(tmp_path / "numbers", b"1", overwrite=False)
+    others[0].join()
     assert os.listdir(tmp_path) == ["numbers"]
 
 

@@ -32,7 +32,8 @@ WRITTEN_FROM = 4
 """Levels from which Q is written down stage by stage: with fewer it is faster to compute it again for the actions, because
 XLA does not vectorise loops in which little is done."""
 LOOKED_UP_FROM = 48
-"""Entries A k from which the visited ones are looked up and put back one by one; with fewer selects are faster."""
+"""Entries A k from which the visited ones are looked up and put back one by one where selects do not become masked stores;
+with fewer, or with masked stores, selects are faster."""
 MOST_LEVELS = 20
 """From more levels on the readable form is faster."""
 
@@ -169,9 +170,14 @@ def visited(feedback: SemiBanditFeedback, width: Array) -> tuple[Array, Array, A
     return entry, feedback.next_levels - 1, fixed_point(feedback.rewards)
 
 
+def selects(table: Array) -> bool:
+    """Whether the visited entries are selected among all."""
+    return masks_stores() or table.shape[1] < LOOKED_UP_FROM
+
+
 def read(table: Array, entry: Array) -> Array:
     """The fields [F, HW] of the visited entries of [F, A k, HW]; 0 at entry -1."""
-    return (_selected if table.shape[1] < LOOKED_UP_FROM else _looked_up)(table, entry)
+    return (_selected if selects(table) else _looked_up)(table, entry)
 
 
 @separate
@@ -192,7 +198,7 @@ def _looked_up(table: Array, entry: Array) -> Array:
 
 def write(table: Array, entry: Array, after: Array, before: Array) -> Array:
     """The table with the fields of the visited entries changed from ``before`` to ``after``, bit for bit."""
-    if table.shape[1] < LOOKED_UP_FROM:
+    if selects(table):
         if masks_stores():
             return _chosen(table, entry, after)
         return _added(table, entry, after, before)

@@ -43,8 +43,9 @@ def processor() -> dict[str, str]:
 
 
 def masks_stores() -> bool:
-    """Whether the processor stores under a mask quickly; AMD's do not."""
-    return processor().get("vendor_id") == "GenuineIntel"
+    """Whether the processor stores under a mask quickly; AMD's with vectors of 256 bits do not."""
+    found = processor()
+    return found.get("vendor_id") == "GenuineIntel" or "avx512vl" in found.get("flags", "").split()
 
 
 @dataclass(frozen=True)

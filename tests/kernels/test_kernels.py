@@ -109,16 +109,18 @@ def test_another_function_has_no_kernel():
 
 
 def test_entries_of_wide_tables_are_those_of_narrow_ones(monkeypatch):
-    """Looked up and put back one by one, or by sums over all: the same bits; entry -1 changes nothing."""
+    """Looked up and put back one by one, or selected, with masked stores or without: the same bits; entry -1 changes nothing."""
     random = np.random.default_rng(0)
     table = jnp.asarray(random.normal(size=(3, 5, 8)).astype(np.float32))
     entry = jnp.asarray([0, 4, -1, 2, 2, -1, 1, 3], jnp.int32)
     after = jnp.asarray(random.normal(size=(3, 8)).astype(np.float32))
-    both = []
-    for limit in (100, 1):
+    ways = []
+    for limit, masks in ((100, False), (1, False), (1, True)):
         monkeypatch.setattr(ucbvi_cpu, "LOOKED_UP_FROM", limit)
+        monkeypatch.setattr(ucbvi_cpu, "masks_stores", lambda masks=masks: masks)
         before = ucbvi_cpu.read(table, entry)
-        both.append((before, ucbvi_cpu.write(table, entry, jnp.where(entry < 0, 0, after), before)))
-    jax.tree.map(np.testing.assert_array_equal, *both)
-    np.testing.assert_array_equal(both[0][1][:, :, 2], table[:, :, 2])
-    np.testing.assert_array_equal(both[0][1][:, 4, 1], after[:, 1])
+        ways.append((before, ucbvi_cpu.write(table, entry, jnp.where(entry < 0, 0, after), before)))
+    for way in ways[1:]:
+        jax.tree.map(np.testing.assert_array_equal, ways[0], way)
+    np.testing.assert_array_equal(ways[0][1][:, :, 2], table[:, :, 2])
+    np.testing.assert_array_equal(ways[0][1][:, 4, 1], after[:, 1])

@@ -12,9 +12,11 @@ import pytest
 
 TESTS = pathlib.Path(__file__).parent
 CACHE = TESTS.parent / ".jax_cache"
-AS_USERS = ("engines", "experiments/bench", "kernels", "learners/test_from_blocks", "learners/test_renumbering",
-            "results/test_references", "sweeps",
-            "test_distributed", "test_testing", "testing", "xla")  # fmt: skip
+AS_USERS = ("engines/blocks/test_bits", "engines/blocks/test_runner", "engines/episodes/test_gpu",
+            "engines/episodes/test_loop", "engines/episodes/test_many", "engines/episodes/test_runner",
+            "engines/episodes/test_walking", "engines/test_runner", "experiments/bench", "kernels",
+            "learners/test_from_blocks", "learners/test_renumbering", "results/test_references", "sweeps",
+            "test_distributed", "test_testing", "xla")  # fmt: skip
 """Tests that compare bits which an optimisation could change, as of two programs for one lane, compile as users do."""
 OF_LOGIC = (
     "arguments",

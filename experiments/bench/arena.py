@@ -1,8 +1,8 @@
 """Speed beside what people use: jaxbandit, Numba loops, NumPy and rlberry-scool on the same work,
 in one run.
 
-Instances are the paper's I1 (A = 5; H = 15, 20; k = 2, 3, 4), general MDPs with 4 to 100 states, RiverSwim and
-FrozenLake 8x8. Everyone plays whole runs and
+Instances are the paper's I1 (A = 5; H = 15, 20; k = 2, 3, 4), general MDPs with 4 to 100 states, RiverSwim,
+FrozenLake 8x8 and nine arms. Everyone plays whole runs and
 computes the exact regret of every episode (rlberry-scool: none). Contestants take turns, jaxbandit
 in one process and its peers in another; times are medians over the rounds, ratios are medians of
 the ratios within a round (peer /
@@ -29,7 +29,7 @@ from typing import Any
 
 from jaxbandit.checks import whole
 
-from .cases import expref_rows, scaling_rows, states_rows, ucbvi_rows
+from .cases import bandit_rows, expref_rows, scaling_rows, states_rows, ucbvi_rows
 from .table import draw_states, format_table
 
 PAPER = [(H, k, 5) for H in (15, 20) for k in (2, 3, 4)]
@@ -49,6 +49,8 @@ class Bench:
     """Measure instead how the cost grows with lanes, H, k, A and T."""
     states: bool = False
     """Measure instead only MDPs with many states: general ones, RiverSwim and FrozenLake 8x8."""
+    bandits: bool = False
+    """Measure instead only UCB1 and Thompson sampling on nine arms."""
     gpu_launches: bool = False
     """Count instead what our programs would launch on an A100, by compiling for one; needs the CUDA plugin (the extra
     `cuda12`) and no card."""
@@ -151,7 +153,7 @@ class Arena:
 
 
 def run(options: Bench) -> dict[str, Any]:
-    """All measurements: ``ucbvi``, ``expref`` and ``states`` (or ``scaling``) are lists of rows.
+    """All measurements: ``ucbvi``, ``expref``, ``states`` and ``bandits`` (or ``scaling``) are lists of rows.
 
     Example:
         >>> result = run(Bench(quick=True, one_core=True))  # doctest: +SKIP
@@ -178,7 +180,8 @@ def run(options: Bench) -> dict[str, Any]:
     sizes = [PAPER[0], PAPER[-1]] if options.quick else PAPER
     everything = range(os.cpu_count() or 1)
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else everything
-    only_one = options.one_core or options.scaling or options.states or len(cores) == 1
+    part = options.scaling or options.states or options.bandits
+    only_one = options.one_core or part or len(cores) == 1
     given = {
         key: str(value) if key == "output" else value for key, value in asdict(options).items()
     }
@@ -187,6 +190,10 @@ def run(options: Bench) -> dict[str, Any]:
         with contextlib.closing(Arena(chosen, options.rounds)) as arena:
             if options.scaling:
                 result["scaling"] = scaling_rows(arena, episodes, options.quick)
+                continue
+            if len(chosen) == 1 and not options.states:
+                result["bandits"] = bandit_rows(arena, episodes)
+            if options.bandits:
                 continue
             if len(chosen) == 1:
                 result["states"] = states_rows(arena, episodes, options.quick)

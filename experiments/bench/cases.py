@@ -14,6 +14,7 @@ Size = tuple[Any, ...]
 """H, k, A and, if it is not the paper's I1, the name of the instance."""
 STATES = (4, 16, 25, 40, 64, 100)
 STATES_LANES = (1, 4, 16)
+BANDIT_LANES = (1, 16, 64)
 
 SEEDS = 64
 """Seeds of the ExpRef runs."""
@@ -31,7 +32,7 @@ def peers_of(learner: str) -> list[str]:
 def job(size: Size, who: str, learner: str, lanes: int, num_episodes: int, **more: Any) -> Row:
     """A request to a worker."""
     if who == "jaxbandit":
-        more.setdefault("engine", "episodes" if learner == "ucbvi" else "blocks")
+        more.setdefault("engine", "blocks" if "expref" in learner else "episodes")
     return {
         "size": size,
         "who": who,
@@ -106,6 +107,15 @@ def states_rows(arena: Arena, num_episodes: int, quick: bool) -> list[Row]:
         episodes = min(num_episodes, max(1024, 64 * num_episodes // size[1] ** 2))
         jobs = [job(size, "jaxbandit", "ucbvi", n, episodes) for n in STATES_LANES]
         rows += arena.compare([*jobs, job(size, "numba", "ucbvi", 4, episodes)])
+    return rows
+
+
+def bandit_rows(arena: Arena, num_episodes: int) -> list[Row]:
+    """UCB1 and Thompson sampling on nine arms (means 0.1 to 0.9), beside Numba."""
+    size, rows = (1, 1, 9, "bandit"), []
+    for learner in ("ucb1", "thompson"):
+        jobs = [job(size, "jaxbandit", learner, n, 8 * num_episodes) for n in BANDIT_LANES]
+        rows += arena.compare([*jobs, job(size, "numba", learner, 16, 8 * num_episodes)])
     return rows
 
 

@@ -38,6 +38,8 @@ def format_table(result: dict[str, Any]) -> str:
             parts.append(_lanes_table(result["expref"]))
     if "states" in result:
         parts.append(_states_table(result["states"]))
+    if "bandits" in result:
+        parts.append(_bandits_table(result["bandits"]))
     if "launches" in result:
         parts.append(format_counts(result["launches"]))
     if "scaling" in result:
@@ -248,6 +250,21 @@ def _states_table(rows: list[Row]) -> str:
     )
     slopes = "slopes (log time against log states, from 25 states on; the work's is 2): "
     return f"{title}\n{grid(head, body)}\n{slopes}{', '.join(found)}"
+
+
+def _bandits_table(rows: list[Row]) -> str:
+    lanes = sorted({row["lanes"] for row in rows if row["who"] == "jaxbandit"})
+    body = []
+    for learner in dict.fromkeys(row["learner"] for row in rows):
+        group = [row for row in rows if row["learner"] == learner]
+        ours = {row["lanes"]: row for row in group if row["who"] == "jaxbandit"}
+        numba = next(row for row in group if row["who"] == "numba")
+        times = [f"{ours[n]['median_us']:.3g}" for n in lanes]
+        ratios = [f"{paired_ratio(ours[n], numba):.2f}" for n in lanes[1:]]
+        body.append([learner, *times, f"{numba['median_us']:.3g}", *ratios])
+    head = ["learner", *(f"{n} lanes" for n in lanes), "numba us", *(f"x {n}" for n in lanes[1:])]
+    title = "Nine arms, one core: microseconds per episode and lane; x = Numba / jaxbandit with so many lanes"
+    return f"{title}\n{grid(head, body)}"
 
 
 def states_lines(rows: list[Row]) -> list[tuple[str, list[int], list[float], float | None]]:

@@ -39,6 +39,8 @@ def instance(size: Size) -> Any:
         return jb.make_instance(name, num_states=k, horizon=H)
     if name == "frozen-lake":
         return jb.make_instance(name, map_name="8x8", horizon=H)
+    if name == "bandit":
+        return jb.make_instance(name, means=np.linspace(0.1, 0.9, A))
     if name == "prophet-uniform":
         return jb.make_instance(name, horizon=H, capacity=k, num_values=A)
     random, shape = np.random.default_rng(k), (H, k + 1, A, 3)
@@ -115,7 +117,7 @@ def peer_runs(
 ) -> Callable:
     """``lanes`` runs of a peer from the first episode to T, as a function to be timed; compiled
     already."""
-    from . import peers, peers_numpy
+    from . import peers, peers_bandits, peers_numpy
 
     tables = peer_tables(size)
     seeds, more = np.arange(lanes), {"threads": threads} if peer == "numba" else {}
@@ -130,6 +132,11 @@ def peer_runs(
 
         def runs(num_episodes: int, seeds: np.ndarray) -> None:
             module.ucbvi(tables, num_episodes, [num_episodes], seeds, **more)
+
+    elif learner in ("ucb1", "thompson"):
+
+        def runs(num_episodes: int, seeds: np.ndarray) -> None:
+            peers_bandits.bandit(learner, tables, num_episodes, [num_episodes], seeds, **more)
 
     else:
         plan = peers_numpy.schedule(tables, num_episodes, ordered=learner == "ordered-expref")

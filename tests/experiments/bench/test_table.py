@@ -69,6 +69,17 @@ def test_scaling_table():
     assert {row["axis"] for row in rows} == {"lanes", "H", "k", "A", "T"}
 
 
+def test_bandits():
+    """Both learners beside Numba, with a ratio for every number of lanes but one."""
+    rows = bench_cases.bandit_rows(StubArena([0]), 1000)
+    text = bench_table.format_table(result(bandits=rows))
+    body = [
+        line.split() for line in text.splitlines() if line.split()[:1] in (["ucb1"], ["thompson"])
+    ]
+    assert [line[0] for line in body] == ["ucb1", "thompson"]
+    assert {len(line) for line in body} == {7}
+
+
 def test_many_states(tmp_path):
     """General MDPs and two known ones beside Numba: ratios, slopes, and a figure of them."""
     rows = bench_cases.states_rows(StubArena([0]), 8192, quick=False)

@@ -50,7 +50,7 @@ EPISODES = 8
 LONG = 2000
 """Episodes of a longer run in which every policy is checked."""
 COPIES = 32
-"""As many as a tile has places on a CPU, on either engine."""
+"""Runs side by side, at least: as many as most tiles have places on a CPU, on either engine."""
 COIN = np.uint32(2**31)
 """The random bits of feedback that draws."""
 
@@ -448,7 +448,8 @@ def _check_engine(
     """Lanes in all places of a tile, in chunks, against lanes alone in one go; compilations, and regret."""
     keys = jax.random.split(jax.random.key(seed), (2, num_seeds))
     lane = (keys[:1, :1], num_episodes)
-    functions = make_lane_runner(engine, [learner], [mdp], *lane).functions
+    first = make_lane_runner(engine, [learner], [mdp], *lane)
+    functions, places = first.functions, max(COPIES, min(first.width, 2 * COPIES))
     theirs = make_lane_runner(engine, [other], [mdp], *lane).functions
     changed = [
         name
@@ -468,7 +469,7 @@ def _check_engine(
 
     pair = [learner, learner._replace(params=other.params)]
     chunk = 2 if engine == "blocks" else max(num_episodes // 3, 1)
-    copies = jnp.tile(keys, (1, -(-COPIES // num_seeds)))
+    copies = jnp.tile(keys, (1, -(-places // num_seeds)))
     crowd = run(pair, copies, [mdp, mdp], num_episodes, chunk_size=chunk)
     steps = np.diff(crowd[0]["regret"], prepend=0)
     notes.require((steps >= 0).all(), f"regret: {steps.min()} in an episode on engine {engine!r}")

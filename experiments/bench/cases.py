@@ -14,7 +14,7 @@ Size = tuple[Any, ...]
 """H, k, A and, if it is not the paper's I1, the name of the instance."""
 STATES = (4, 16, 25, 40, 64, 100)
 STATES_LANES = (1, 4, 16)
-BANDIT_LANES = (1, 16, 64)
+BANDIT_LANES = (1, 16, 64, 256)
 
 SEEDS = 64
 """Seeds of the ExpRef runs."""

@@ -65,7 +65,9 @@ class EpisodeRunner(Runner):
     def width(self) -> int:
         """The platform's, halved until a tile takes no more than it may there; without a kernel, until the learner's tables
         fit into a cache."""
-        width, most = self.platform.lanes, self.platform.tile_bytes
+        arms = self.sizes[:2] == (1, 1)
+        width = self.platform.arm_lanes if arms else self.platform.lanes
+        most = self.platform.tile_bytes
         while most is not None and width > 1 and width * self.bytes_per_lane > most:
             width //= 2
         fast = find_kernel(self.rules, self.sizes, self.platform.name) is not None

@@ -77,7 +77,7 @@ def test_bandits():
         line.split() for line in text.splitlines() if line.split()[:1] in (["ucb1"], ["thompson"])
     ]
     assert [line[0] for line in body] == ["ucb1", "thompson"]
-    assert {len(line) for line in body} == {7}
+    assert {len(line) for line in body} == {9}
 
 
 def test_many_states(tmp_path):

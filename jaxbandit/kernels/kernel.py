@@ -24,3 +24,5 @@ class Kernel(NamedTuple):
     """leave(inner, constants) -> state, after the last episode of a call."""
     fits: Callable[[int, int, int], bool] = lambda horizon, width, num_actions: True
     """fits(H, k, A): whether the kernel is used at these sizes."""
+    lanes: int | None = None
+    """The width of a tile, where it is not the platform's."""

@@ -38,11 +38,14 @@ def lanes_last(act: Callable, update: Callable) -> Kernel:
     )
 
 
+WIDE = 64
+"""Lanes of a tile where an episode is so little work that the fixed cost of a step is most of it."""
 KERNELS = [
-    (learner, platform, lanes_last(learner.act, learner.update))
-    for learner, platforms in [
-        *[(learner, ("cpu", "gpu")) for learner in (policy_gradient(), aggregate_po())],
-        *[(learner, ("cpu",)) for learner in (ucb1(), moss(), kl_ucb(), imed(), thompson())],
+    (learner, platform, lanes_last(learner.act, learner.update)._replace(lanes=lanes))
+    for learner, platforms, lanes in [
+        *[(learner, ("cpu", "gpu"), None) for learner in (policy_gradient(), aggregate_po())],
+        *[(learner, ("cpu",), WIDE) for learner in (ucb1(), moss())],
+        *[(learner, ("cpu",), None) for learner in (kl_ucb(), imed(), thompson())],
     ]
     for platform in platforms
 ]

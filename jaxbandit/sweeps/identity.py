@@ -234,7 +234,7 @@ def backend_fingerprint(device: Any) -> dict[str, str]:
     return {
         "device": f"{device.platform}: {device.device_kind}",
         "machine": f"{platform.machine()} {_vectors()}".strip() if device.platform == "cpu" else "",
-        "tiles": f"{choices.name} {choices.lanes} {choices.arm_lanes} {choices.block_lanes} {choices.workers}",
+        "tiles": f"{choices.name} {choices.lanes} {choices.block_lanes} {choices.workers}",
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         "flags": " ".join(sorted(os.environ.get("XLA_FLAGS", "").split())),

@@ -62,8 +62,6 @@ class Platform:
     """Whether the body of an episode is straight-line code: loops over stages are unrolled."""
     lanes: int
     """The width of a tile of the episode engine, at most."""
-    arm_lanes: int
-    """The same on K arms (H = k = 1), where the fixed cost of a step is most of its time."""
     tile_bytes: int | None
     """What such a tile may take: it is halved until it does not take more. None: no width is too large."""
     cache_bytes: int | None
@@ -88,7 +86,6 @@ CPU = Platform(
     branches=True,
     straight=False,
     lanes=16,
-    arm_lanes=64,
     tile_bytes=None,
     cache_bytes=2**19,
     block_lanes=32,
@@ -104,7 +101,6 @@ GPU = Platform(
     branches=False,
     straight=True,
     lanes=1024,
-    arm_lanes=1024,
     tile_bytes=2**31,
     cache_bytes=None,
     block_lanes=1024,

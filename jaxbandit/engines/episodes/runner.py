@@ -63,15 +63,15 @@ class EpisodeRunner(Runner):
 
     @cached_property
     def width(self) -> int:
-        """The platform's, halved until a tile takes no more than it may there; without a kernel, until the learner's tables
-        fit into a cache."""
-        arms = self.sizes[:2] == (1, 1)
-        width = self.platform.arm_lanes if arms else self.platform.lanes
-        most = self.platform.tile_bytes
+        """The kernel's or the platform's, halved until a tile takes no more than it may there; without a kernel, until the
+        learner's tables fit into a cache."""
+        kernel = find_kernel(self.rules, self.sizes, self.platform.name)
+        width, most = self.platform.lanes, self.platform.tile_bytes
+        if kernel is not None and kernel.lanes is not None:
+            width = kernel.lanes
         while most is not None and width > 1 and width * self.bytes_per_lane > most:
             width //= 2
-        fast = find_kernel(self.rules, self.sizes, self.platform.name) is not None
-        cache = None if fast else self.platform.cache_bytes
+        cache = None if kernel is not None else self.platform.cache_bytes
         while cache is not None and width > 1 and width * self.learner_bytes() > cache:
             width //= 2
         return width

@@ -51,7 +51,7 @@ CASES = (
     Case("ucbvi", "episodes", (20, 4, 5), before=1135, goal=20),
     Case("ucbvi", "episodes", (20, 25, 4, "general")),
     Case("ucbvi", "episodes", (20, 100, 4, "general")),
-    Case("expref", "episodes", (15, 2, 5), before=189, goal=20),
+    Case("expref", "episodes", (15, 2, 5), before=189),
     Case("policy-gradient", "episodes", (15, 2, 5), before=92, goal=20),
     Case("expref", "blocks", (15, 2, 5), before=691, goal=12),
     Case("expref", "blocks", (20, 4, 5), goal=12),

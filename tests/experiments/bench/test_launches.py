@@ -38,6 +38,10 @@ def test_an_episode_is_a_share_of_a_stretch_with_what_a_stretch_does_once():
     assert count.episode(32)["inner"] == 0
 
 
+CHECKED = [n for n, case in enumerate(launches.CASES) if case.goal or "general" in case.size]
+"""All but ExpRef episode by episode, which has no form for GPUs."""
+
+
 def test_the_table_has_every_program_with_a_goal():
     assert {(case.learner, case.engine, case.size[:2]) for case in launches.CASES if case.before} == {
         ("ucbvi", "episodes", (15, 2)),
@@ -46,11 +50,13 @@ def test_the_table_has_every_program_with_a_goal():
         ("policy-gradient", "episodes", (15, 2)),
         ("expref", "blocks", (15, 2)),
     }  # fmt: skip
-    assert all(case.goal for case in launches.CASES if "general" not in case.size)
+    assert [launches.CASES[number] for number in CHECKED] == [
+        case for case in launches.CASES if (case.learner, case.engine) != ("expref", "episodes")
+    ]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax_cuda12_plugin") is None, reason="no CUDA plugin")
-@pytest.mark.parametrize("number", range(len(launches.CASES)))
+@pytest.mark.parametrize("number", CHECKED)
 def test_launches_are_within_the_goals_and_nothing_is_waited_for(number):
     command = [sys.executable, "-c", PROGRAM.format(number=number)]
     done = subprocess.run(

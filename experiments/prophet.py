@@ -260,6 +260,6 @@ EXPERIMENT = Experiment(
         "claims.md": "the paper's claims about regret, each with a verdict",
         "both.nc (I1.nc, I2.nc)": "the results, to be read with jaxbandit.load",
     },
-    takes="about a minute on two cores; with --full (12 panels, T = 2,000,000) about 13 minutes",
+    takes="about half a minute on two cores; with --full (12 panels, T = 2,000,000) about 6 minutes",
     expect=expect,
 )

@@ -24,39 +24,47 @@ from jaxbandit.xla.platforms import tracing_for
 
 
 def lower_functions(runner: Runner) -> dict[str, Lowered]:
-    """The functions that a runner calls, by name: init, act, update (or next_block, absorb), report, "metric ..."."""
+    """The functions that a runner calls, by name: init, feedback, act, update (or next_block, absorb), report, "metric ..."."""
     steps = _episode_steps if runner.engine == "episodes" else _block_steps
     with settled(), tracing_for(runner.platform):
         with x64():
             function, args = runner.first_lanes(1)
             init = lower(function, *args)
             constants, state = jax.tree.map(_without_lane, (args[-1], init.out))
-        return {"init": init, **steps(runner, state, constants)}
+        feedback = _feedback(runner)
+        found = {"init": init, "feedback": feedback}
+        return found | steps(runner, state, constants, feedback.out)
 
 
-def _episode_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowered]:
-    rules, stages = runner.rules, runner.sizes[:1]
+def _feedback(runner: Runner) -> Lowered:
+    """What an episode shows; also of block learners, whose sums are of this."""
+    stages = runner.sizes[:1]
     whole, real = (jax.ShapeDtypeStruct(stages, dtype) for dtype in (jnp.int32, jnp.float32))
     episode = Trajectory(levels=whole, actions=whole, rewards=real, next_levels=whole)
     bits = jax.ShapeDtypeStruct((), jnp.uint32)
+    with x64(False):
+        return lower(lambda *args: observe(runner.rules.feedback, *args), episode, bits)
+
+
+def _episode_steps(runner: Runner, state: Any, constants: Any, seen: Any) -> dict[str, Lowered]:
+    rules = runner.rules
     with x64(False):
         try:
             state, constants = jax.tree.map(_in_32_bits, (state, constants))
             key = jax.eval_shape(lambda: jax.random.key(0))
             act = _lower(runner, "act", rules.act, state, key, constants)
-            feedback = lower(lambda *args: observe(rules.feedback, *args), episode, bits)
-            seen = feedback.out
             update = _lower(runner, "update", rules.update, state, act.out, seen, constants)
             metrics = _metrics(runner, state, act.out, constants, np.float32)
         except Exception:  # as the contract says it, where that is broken
             check_steps(rules, runner.sizes, constants, state)
             raise
     with x64():
-        found = {"act": act, "update": update, "feedback": feedback}
+        found = {"act": act, "update": update}
         return found | _report(runner, state) | metrics
 
 
-def _block_steps(runner: Runner, state: Any, constants: Any) -> dict[str, Lowered]:
+def _block_steps(runner: Runner, state: Any, constants: Any, seen: Any) -> dict[str, Lowered]:
+    del seen
     form = runner.form
     with x64():
         try:

@@ -91,7 +91,8 @@ class Labels(NamedTuple):
         return self.actions[stage][action] if self.actions else f"action {action}"
 
     def money(self, reward: float) -> str:
-        """A reward in the unit, without the offsets.
+        """A reward of the MDP's tables in the unit, without the offsets. What planning answers for MDPs with offsets is in
+        the unit already: `with_unit`.
 
         Example:
             >>> Labels("$", 500.0).money(0.5)

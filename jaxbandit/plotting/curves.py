@@ -138,7 +138,7 @@ def plot_regret(
         level: default 0.95, and 0.8 for "quantile".
         scale: "linear", "loglog", or "symlog" (the y axis is linear near 0 and logarithmic above).
         inset: show curves that lie close to 0 once more, enlarged, where the panel is empty.
-        bound: "lai-robbins", the lower bound C ln T of K-armed bandits (`jaxbandit.theory.lai_robbins`; the mean of C
+        bound: "lai-robbins", the asymptotic lower bound C ln T of K-armed bandits (`jaxbandit.theory.lai_robbins`; the mean of C
             over the instances of a family), drawn in grey.
         bounds: label -> function of the episodes, or array over ``ds.episode``; drawn in grey.
         slope_guides: exponents such as (0.5, 1), only with "loglog".
@@ -384,7 +384,7 @@ def draw_panel(ax: Axes, ds: Dataset, place: Place, look: Look) -> Panel:
     overlays = _overlay_curves(episodes, bands.values(), look)
     if look.bound is not None:
         accept("bound", look.bound, ["lai-robbins"])
-        overlays["Lai-Robbins"] = lai_robbins_constant(ds, place) * np.log(episodes)
+        overlays["Lai-Robbins (asymptotic)"] = lai_robbins_constant(ds, place) * np.log(episodes)
     linear = look.scale == "linear"
     above = [label for label, y in overlays.items() if linear and _last(y) > 1.5 * high]
     shown = {label: y for label, y in overlays.items() if label not in above}

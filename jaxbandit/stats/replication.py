@@ -124,7 +124,10 @@ def place_of(
         return Place(instance, None, [instance])
     if family is None:
         if len(groups) > 1:
-            raise ValueError(f"family: not given; accepted: one of {', '.join(groups)}")
+            shown = ", ".join(groups)
+            raise ValueError(
+                f"family: not given; accepted: one of {shown} (jaxbandit plot: --instance)"
+            )
         family = next(iter(groups))
     accept("family", family, list(groups))
     return Place(None, family, groups[family])

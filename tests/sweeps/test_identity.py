@@ -154,6 +154,27 @@ def test_functions_that_compare_equal_are_not_one_program(one, other):
     np.testing.assert_array_equal(together, [played(1), played(2)])
 
 
+def test_what_a_block_learner_is_shown_is_a_part_of_it(tmp_path):
+    """The total and a coin of it, for the very same functions: alone, in one sweep in any order, and after a checkpoint."""
+    mdp = jb.make_instance("prophet-uniform", horizon=6, capacity=2, num_values=5)
+    total = jb.make_learner("expref-shared", preset="practical")
+    learners = {"total": total, "coin": jb.one_bit(total)}
+
+    def run(names, **how):
+        given = {name: learners[name] for name in names}
+        ds = jb.sweep(given, {"I": mdp}, 3000, num_seeds=3, progress=False, **how)
+        return {name: ds["regret"].sel(learner=name).values.tolist() for name in names}
+
+    alone = run(["total"]) | run(["coin"])
+    assert alone["total"] != alone["coin"]
+    assert run(["total", "coin"]) == run(["coin", "total"]) == alone
+    learners["mine"] = learners["coin"]
+    assert run(["mine"], checkpoint=tmp_path)["mine"] == alone["coin"]
+    learners["mine"] = learners["total"]
+    with pytest.warns(UserWarning, match="changed: feedback"):
+        assert run(["mine"], checkpoint=tmp_path)["mine"] == alone["total"]
+
+
 def test_learners_that_lower_equal_are_one_group_and_compile_once():
     made = {f"{i}": playing(1) for i in range(3)}
     assert [list(group.grids) for group in groups(made)] == [["0", "1", "2"]]

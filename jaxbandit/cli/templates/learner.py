@@ -23,7 +23,7 @@ class State(NamedTuple):
 
 
 def init(problem, constants, key):
-    """Before the first episode. ``problem`` has the sizes horizon, width, num_actions and T.
+    """Before the first episode. ``problem`` has horizon, width, num_actions and num_episodes.
 
     ``constants`` are the parameters, name -> array; ``key`` is another one for every seed.
     """

@@ -313,6 +313,10 @@ def plot_panels(
     return Drawn(figure, axes, data, short if same else f"{short}; {each}")
 
 
+LEAST_PANEL = (1.6, 1.3)
+"""Inches in which numbers and titles of one of several panels do not lie on each other."""
+
+
 def _panel_axes(
     number: int,
     columns: int | None,
@@ -332,6 +336,12 @@ def _panel_axes(
         return list(ax)[:number]
     across = min(columns or (2 if number == 4 else 3), number)
     rows = -(-number // across)
+    least = (LEAST_PANEL[0] * across, LEAST_PANEL[1] * rows)
+    if size is not None and number > 1 and (size[0] < least[0] or size[1] < least[1]):
+        raise ValueError(
+            f"size: {size[0]:g} x {size[1]:g} inches for {number} panels in {rows} x {across}; accepted: at least "
+            f"{least[0]:.1f} x {least[1]:.1f}, other columns, or fewer panels (instances)"
+        )
     return new_figure(size or (panel_size[0] * across, panel_size[1] * rows), rows, across, number)[
         1
     ]

@@ -343,3 +343,13 @@ def test_errors_of_metrics(metrics):
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_a_size_in_which_panels_cannot_be_read_is_refused():
+    four = synthetic_sweep(["a", "b", "c", "d"], num_seeds=3, num_points=4)
+    with pytest.raises(
+        ValueError,
+        match=r"size: 3.25 x 2.2 inches for 4 panels in 2 x 2; accepted: at least 3.2 x 2.6, ",
+    ):
+        plots.plot_panels(four, size=(3.25, 2.2))
+    plots.plot_panels(four, size=(3.25, 4.0))

@@ -156,8 +156,8 @@ def test_functions_that_compare_equal_are_not_one_program(one, other):
 
 def test_what_a_block_learner_is_shown_is_a_part_of_it(tmp_path):
     """The total and a coin of it, for the very same functions: alone, in one sweep in any order, and after a checkpoint."""
-    mdp = jb.make_instance("prophet-uniform", horizon=6, capacity=2, num_values=5)
-    total = jb.make_learner("expref-shared", preset="practical")
+    mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
+    total = jb.make_learner("expref", episodes_scale=0.01, last_epsilon=0.1, threshold=0.2)
     learners = {"total": total, "coin": jb.one_bit(total)}
 
     def run(names, **how):

@@ -50,7 +50,7 @@ class Pair(NamedTuple):
     low: float
     high: float
     p_value: float
-    """Adjusted for all pairs of the comparison."""
+    """Adjusted for all pairs of the comparison; never below that of as many runs that all agree (`jaxbandit.stats.intervals`)."""
     enough: bool = True
     """Whether there are enough runs for any decision; see `jaxbandit.stats.intervals`."""
 

@@ -323,10 +323,22 @@ def as_params(specs: Mapping[str, Spec], dtype: Any = np.float32, **values: Any)
     """
     unset = {name: spec.unset for name, spec in specs.items() if isinstance(spec, Optional)}
     params = {
-        name: np.asarray(unset[name] if value is None else value, dtype)[()]
+        name: _rounded(name, unset[name] if value is None else value, dtype)
         for name, value in values.items()
     }
     return {"params": params, "check": ParamCheck({name: specs[name] for name in values})}
+
+
+def _rounded(name: str, value: Any, dtype: Any) -> Any:
+    """A value in the type of a parameter; one that it cannot hold is an error."""
+    with np.errstate(over="ignore"):
+        found = np.asarray(value, dtype)[()]
+    if (np.isinf(found) & np.isfinite(np.asarray(value, np.float64))).any():
+        largest = np.finfo(dtype).max
+        raise ValueError(
+            f"{name}: {value!r}; accepted: numbers that {np.dtype(dtype)} holds, at most {largest:.4g}"
+        )
+    return found
 
 
 def takes(**specs: Spec) -> Callable[[Constructor], Constructor]:

@@ -33,3 +33,12 @@ def test_takes_checks_by_position_and_by_name_but_no_default():
         make(1, -1)
     with pytest.raises(TypeError, match="missing"):
         make()
+
+
+def test_what_a_parameter_cannot_hold_is_refused_by_name():
+    from jaxbandit.specs import Real, as_params
+
+    with pytest.raises(
+        ValueError, match=r"scale: 1e\+39; accepted: numbers that float32 holds, at most 3.403e\+38"
+    ):
+        as_params({"scale": Real(low=0)}, scale=1e39)

@@ -168,7 +168,8 @@ def load(path: str | os.PathLike[str]) -> xarray.Dataset:
 def _path(path: Any) -> Path:
     try:
         text = os.fspath(path)
-    except TypeError:
+        os.fsencode(path)
+    except (TypeError, UnicodeEncodeError):  # a surrogate cannot stand in a file's name
         text = None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ValueError(f"path: {path!r}; accepted: the name of a file")

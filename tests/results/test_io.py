@@ -417,3 +417,10 @@ def test_what_is_no_dataset(tmp_path):
     with pytest.raises(ValueError, match="dataset: cannot be written as netCDF"):
         jb.save(small().assign_attrs(strange=object()), tmp_path / "run.nc")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "\ud800", None, 3])
+def test_what_is_no_name_of_a_file_is_refused_by_name(path):
+    for call in (jb.load, lambda path: jb.save(xarray.Dataset(), path)):
+        with pytest.raises(ValueError, match=r"path: .*; accepted: the name of a file"):
+            call(path)

@@ -223,7 +223,7 @@ def crossover(width: int, num_actions: int, largest: int = 12) -> Crossover:
 
 def simulated_times(ds: Dataset, learner: str) -> dict[str, tuple[float, float, float]]:
     """Median episodes to the target with its interval (order statistics), by instance."""
-    from jaxbandit.stats.summaries import time_to_average_regret
+    from jaxbandit.stats import time_to_average_regret
 
     episodes = ds["episode"].values
     found = {}

@@ -59,12 +59,12 @@ class Recording:
 
     def describe(self) -> dict[str, Any]:
         """The recording as plain data, for configurations."""
-        extra: dict[str, Any] = {}
+        found: dict[str, Any] = {"kind": self.kind, "count": self.count}
         if self.kind == "log":
-            extra = {"first": self.first}
+            found["first"] = self.first
         elif self.kind == "explicit":
-            extra = {"episodes": list(self.episodes)}
-        return {"kind": self.kind, "count": self.count, **extra}
+            found["episodes"] = list(self.episodes)
+        return found
 
 
 def linear(count: int = 200) -> Recording:
@@ -108,5 +108,4 @@ def explicit(episodes: Iterable[int]) -> Recording:
 
 def _tidy(points: Any, total: int) -> np.ndarray:
     """Sorted, without repetition, clipped to 1..T and ending with T."""
-    inside = np.clip(np.asarray(points, np.int64), 1, total)
-    return np.unique(np.append(inside, np.int64(total)))
+    return np.unique(np.append(np.clip(np.asarray(points, np.int64), 1, total), np.int64(total)))

@@ -8,14 +8,18 @@ for slopes and overlays, not for levels. Logarithms are natural.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxbandit.checks import number, real_array, share, whole
+from jaxbandit.checks import MOST_EPISODES, real_array
+from jaxbandit.specs import Optional, Probability, Real, Whole, takes
 
-LARGEST_SIZE = 10**6
-"""Of a horizon, a width or a number of actions."""
+SIZE = Whole(1, 10**6)
+"""A horizon, a width or a number of actions."""
+POSITIVE = Real(0, above=True)
 LARGEST_TABLE = 10**8
 MOST_PHASES = 10**6
 LARGEST_THRESHOLD = 1e30
@@ -23,6 +27,7 @@ LARGEST_THRESHOLD = 1e30
 kept."""
 
 
+@takes(horizon=SIZE, width=SIZE, num_actions=SIZE)
 def thresholds(horizon: int, width: int, num_actions: int, ordered: bool) -> np.ndarray:
     """C_{l,i} as float64 [H, k+1]: an action survives a phase if it is within C_{l,i} eps of the
     best.
@@ -44,15 +49,13 @@ def thresholds(horizon: int, width: int, num_actions: int, ordered: bool) -> np.
         >>> float(theory.thresholds(horizon=40, width=8, num_actions=10, ordered=False).max())
         1e+30
     """
-    horizon, width, num_actions = _check_sizes(horizon, width, num_actions)
     if horizon * (width + 1) > LARGEST_TABLE:
-        raise ValueError(
-            f"horizon, width: {horizon}, {width}; accepted: at most {LARGEST_TABLE} states"
-        )
-    left = np.arange(horizon - 1, -1, -1, dtype=np.float64)[:, None]  # H - i
-    level = np.arange(1, width + 1, dtype=np.float64)[None, :]
+        states = f"at most {LARGEST_TABLE} states"
+        raise ValueError(f"horizon, width: {horizon}, {width}; accepted: {states}")
     if not isinstance(ordered, bool | np.bool_):
         raise ValueError(f"ordered: {ordered!r}; accepted: True, False")
+    left = np.arange(horizon - 1, -1, -1, dtype=np.float64)[:, None]  # H - i
+    level = np.arange(1, width + 1, dtype=np.float64)[None, :]
     if ordered:
         growth = np.log(2 * num_actions * horizon / width)
         logs = left * width / horizon + (level - 1) * growth + level * np.log(left + 1)
@@ -79,6 +82,11 @@ class Schedule(NamedTuple):
     """Index of the phase in which the T episodes run out, or None if all phases fit."""
 
 
+@takes(
+    horizon=SIZE, width=SIZE, num_actions=SIZE, num_episodes=Real(2), episodes_scale=POSITIVE,
+    first_epsilon=POSITIVE, ratio=Probability(open_ends=True), max_phases=Optional(Whole(0, MOST_EPISODES)),
+    last_epsilon=Optional(POSITIVE),
+)  # fmt: skip
 def schedule(
     horizon: int,
     width: int,
@@ -108,36 +116,20 @@ def schedule(
         >>> theory.schedule(horizon=15, width=2, num_actions=5, num_episodes=100).epsilons.size
         0
     """
-    horizon, width, num_actions = _check_sizes(horizon, width, num_actions)
-    if _check_episodes(num_episodes).ndim:
-        raise ValueError(f"num_episodes: {num_episodes!r}; accepted: a single number")
-    positive = {"episodes_scale": episodes_scale, "first_epsilon": first_epsilon}
-    if last_epsilon is not None:
-        positive["last_epsilon"] = last_epsilon
-    for name, value in positive.items():
-        number(name, value, low=0, above=True)
-    share("ratio", ratio)
-    if max_phases is not None:
-        whole("max_phases", max_phases, at_least=0, what="None or a whole number")
-    if epsilons is not None:
-        accepted = "None or a list of numbers > 0"
-        epsilons = np.asarray(real_array("epsilons", epsilons, accepted), np.float64)
-        if epsilons.ndim != 1 or not (epsilons > 0).all() or not np.isfinite(epsilons).all():
-            raise ValueError(f"epsilons: {epsilons!r}; accepted: {accepted}")
     arms, log_t = horizon * width * num_actions, np.log(float(num_episodes))
     smallest = np.sqrt(arms * log_t / num_episodes) if last_epsilon is None else last_epsilon
-    most = np.inf if max_phases is None else max_phases
-    phases = np.log(smallest / first_epsilon) / np.log(ratio) if first_epsilon > smallest else 0
-    if epsilons is None and min(phases, most) > MOST_PHASES:
-        raise ValueError(f"ratio: {ratio!r}; accepted: a ratio of at most {MOST_PHASES} phases")
-    found: list[float] = []
-    while len(found) < most and (epsilons is None or len(found) < len(epsilons)):
-        r = len(found)
-        epsilon = float(first_epsilon) * ratio**r if epsilons is None else float(epsilons[r])
-        if not epsilon > smallest:
-            break
-        found.append(epsilon)
-    eps = np.asarray(found, np.float64)
+    if epsilons is None:
+        phases = np.log(smallest / first_epsilon) / np.log(ratio) if first_epsilon > smallest else 0
+        if min(phases, np.inf if max_phases is None else max_phases) > MOST_PHASES:
+            raise ValueError(f"ratio: {ratio!r}; accepted: a ratio of at most {MOST_PHASES} phases")
+        sequence: Iterable[float] = (first_epsilon * ratio**r for r in itertools.count())
+    else:
+        accepted = "None or a list of numbers > 0"
+        sequence = given = np.asarray(real_array("epsilons", epsilons, accepted), np.float64)
+        if given.ndim != 1 or not ((given > 0) & np.isfinite(given)).all():
+            raise ValueError(f"epsilons: {epsilons!r}; accepted: {accepted}")
+    large = itertools.takewhile(lambda epsilon: epsilon > smallest, sequence)
+    eps = np.asarray(list(itertools.islice(large, max_phases)), np.float64)
     per_arm = np.ceil(episodes_scale * 12 * log_t / eps**2)
     last = np.cumsum(arms * per_arm)
     cut = np.flatnonzero(last > num_episodes)
@@ -150,6 +142,7 @@ def schedule(
     )
 
 
+@takes(horizon=SIZE, width=SIZE, num_actions=SIZE)
 def upper_bound_general(horizon: int, width: int, num_actions: int, num_episodes: Any) -> Any:
     """Theorem 3.1: H^2 (Ak)^H sqrt(H k A T ln T), for T a number or an array.
 
@@ -158,14 +151,11 @@ def upper_bound_general(horizon: int, width: int, num_actions: int, num_episodes
         >>> [f"{x:.3g}" for x in theory.upper_bound_general(2, 1, 2, [1e4, 1e6])]
         ['9.71e+03', '1.19e+05']
     """
-    horizon, width, num_actions = _check_sizes(horizon, width, num_actions)
-    T = _check_episodes(num_episodes)
     factor = 2 * np.log(horizon) + horizon * np.log(num_actions * width)
-    return _exp(
-        factor + 0.5 * (np.log(horizon * width * num_actions) + np.log(T) + np.log(np.log(T)))
-    )
+    return _times_root(factor, np.log(horizon * width * num_actions), num_episodes)
 
 
+@takes(horizon=SIZE, width=SIZE, num_actions=SIZE)
 def upper_bound_ordered(horizon: int, width: int, num_actions: int, num_episodes: Any) -> Any:
     """Theorem 3.11: (2 e H^2 A / k)^k sqrt(k^3 H T ln T / A), for T a number or an array.
 
@@ -174,12 +164,8 @@ def upper_bound_ordered(horizon: int, width: int, num_actions: int, num_episodes
         >>> f"{theory.upper_bound_ordered(2, 1, 2, 1e4):.3g}"
         '1.32e+04'
     """
-    horizon, width, num_actions = _check_sizes(horizon, width, num_actions)
-    T = _check_episodes(num_episodes)
     factor = width * (np.log(2 * horizon**2 * num_actions / width) + 1)
-    return _exp(
-        factor + 0.5 * (np.log(width**3 * horizon / num_actions) + np.log(T) + np.log(np.log(T)))
-    )
+    return _times_root(factor, np.log(width**3 * horizon / num_actions), num_episodes)
 
 
 def lower_bound_general(horizon: int, num_actions: int, num_episodes: Any) -> Any:
@@ -256,25 +242,15 @@ def lai_robbins(means: Any = None, values: Any = None, probabilities: Any = None
         values, probabilities = np.array([0.0, 1.0]), np.stack([1 - p, p], axis=-1)
     probabilities = real_array("probabilities", probabilities).astype(np.float64)
     values = real_array("values", values).astype(np.float64)
-    if (
-        probabilities.ndim != 2
-        or np.any(probabilities < 0)
-        or np.any(values < 0)
-        or np.any(values > 1)
-    ):
-        raise ValueError(
-            f"means: {means!r}, probabilities: {probabilities!r}; accepted: numbers in [0, 1], [K] or [K, M]"
-        )
+    outside = np.any(probabilities < 0) or np.any(values < 0) or np.any(values > 1)
+    if probabilities.ndim != 2 or outside:
+        seen = f"means: {means!r}, probabilities: {probabilities!r}"
+        raise ValueError(f"{seen}; accepted: numbers in [0, 1], [K] or [K, M]")
     values = np.broadcast_to(values, probabilities.shape)
     means = np.sum(probabilities * values, axis=1)
     best = float(means.max())
-    return float(
-        sum(
-            (best - mean) / _smallest_divergence(x, p, best)
-            for mean, x, p in zip(means, values, probabilities, strict=True)
-            if best - mean > 1e-9
-        )
-    )
+    arms = [arm for arm in zip(means, values, probabilities, strict=True) if best - arm[0] > 1e-9]
+    return float(sum((best - mean) / _smallest_divergence(x, p, best) for mean, x, p in arms))
 
 
 def _smallest_divergence(values: np.ndarray, probabilities: np.ndarray, mean: float) -> float:
@@ -290,20 +266,23 @@ def _smallest_divergence(values: np.ndarray, probabilities: np.ndarray, mean: fl
     return float(np.sum(p * np.log1p(-low * far)))
 
 
+@takes(horizon=SIZE, num_actions=SIZE)
 def _log_arms_general(horizon: int, num_actions: int) -> float:
-    horizon, _, num_actions = _check_sizes(horizon, 2, num_actions)
     return horizon * float(np.log(num_actions))
 
 
+@takes(horizon=SIZE, num_downs=SIZE, num_actions=SIZE)
 def _log_arms_ordered(horizon: int, num_downs: int, num_actions: int) -> float:
-    horizon, num_downs, num_actions = _check_sizes(
-        horizon, num_downs, num_actions, width_name="num_downs"
-    )
     if num_downs >= horizon:
         raise ValueError(f"num_downs: {num_downs}; accepted: less than the horizon {horizon}")
     steps = np.arange(1, num_downs + 1, dtype=np.float64)
     paths = np.sum(np.log(horizon - steps) - np.log(steps))  # log binom(H-1, k)
     return float(paths + num_downs * np.log(num_actions))
+
+
+def _times_root(log_factor: Any, log_inside: Any, num_episodes: Any) -> Any:
+    T = _check_episodes(num_episodes, at_least=2)
+    return _exp(log_factor + 0.5 * (log_inside + np.log(T) + np.log(np.log(T))))
 
 
 def _smaller_of_root_and_t(log_arms: float, num_episodes: Any) -> Any:
@@ -322,18 +301,7 @@ def _exp(logs: Any) -> Any:
         return np.exp(logs)
 
 
-def _check_sizes(
-    horizon: Any, width: Any, num_actions: Any, width_name: str = "width"
-) -> tuple[int, int, int]:
-    """The three as Python ints."""
-    return (
-        whole("horizon", horizon, at_most=LARGEST_SIZE),
-        whole(width_name, width, at_most=LARGEST_SIZE),
-        whole("num_actions", num_actions, at_most=LARGEST_SIZE),
-    )
-
-
-def _check_episodes(num_episodes: Any, at_least: int = 2) -> np.ndarray:
+def _check_episodes(num_episodes: Any, at_least: int) -> np.ndarray:
     T = np.asarray(real_array("num_episodes", num_episodes), np.float64)
     if not (np.isfinite(T) & (at_least <= T)).all():
         raise ValueError(

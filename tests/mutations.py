@@ -77,7 +77,7 @@ MUTATIONS = [
              "+ level * np.log(left + 1)", "", "tests/test_theory.py tests/test_lemmas.py"),
     Mutation("coverage", "an interval misses with its stated probability", "jaxbandit/stats/intervals.py",
              "stats.t.isf(error_rate / 2, freedom)", "stats.t.isf(error_rate, freedom)", "tests/stats/test_intervals.py"),
-    Mutation("race", "a race shares its error rate among rivals", "jaxbandit/studies/race.py",
+    Mutation("race", "a race shares its error rate among rivals", "jaxbandit/studies/tuning.py",
              "(tail < alpha / max(1, rivals))", "(tail < alpha)", "tests/studies"),
     Mutation("atomic", "a file is whole or absent", "jaxbandit/files.py",
              "if overwrite:\n            os.replace(unfinished, path)", "if overwrite:\n            path.write_bytes(content)", "tests/test_files.py tests/sweeps/test_faults.py"),

@@ -156,15 +156,15 @@ BAD = [  # function, arguments, keywords, message
     (theory.thresholds, (0, 2, 2, True), {}, "horizon: 0; accepted: a whole number, at least 1"),
     (theory.thresholds, (2, 2.5, 2, True), {}, "width: 2.5; accepted: a whole number, at least 1"),
     (theory.upper_bound_ordered, (2, 2, True, 10), {}, "num_actions: True; accepted: a whole number"),
-    (theory.schedule, (2, 2, 2, 1), {}, "num_episodes: 1; accepted: finite numbers of at least 2"),
+    (theory.schedule, (2, 2, 2, 1), {}, "num_episodes: 1; accepted: a finite number >= 2"),
     (theory.upper_bound_general, (2, 2, 2, [10, np.inf]), {}, r"num_episodes: \[10, inf\]; accepted: finite"),
     (theory.lower_bound_general, (2, 2, 0.5), {}, "num_episodes: 0.5; accepted: finite numbers of at least 1"),
     (theory.lower_bound_ordered, (3, 3, 2, 10), {}, "num_downs: 3; accepted: less than the horizon 3"),
     (theory.lower_bound_ordered, (3, 0, 2, 10), {}, "num_downs: 0; accepted: a whole number, at least 1"),
-    (theory.schedule, (2, 2, 2, 99), {"ratio": 1}, "ratio: 1; accepted: a number strictly between 0 and 1"),
+    (theory.schedule, (2, 2, 2, 99), {"ratio": 1}, "ratio: 1; accepted: a finite number > 0 and < 1"),
     (theory.schedule, (2, 2, 2, 99), {"first_epsilon": 0}, "first_epsilon: 0; accepted: a finite number > 0"),
     (theory.schedule, (2, 2, 2, 99), {"episodes_scale": -1}, "episodes_scale: -1; accepted: a finite number > 0"),
-    (theory.schedule, (2, 2, 2, 99), {"max_phases": -1}, "max_phases: -1; accepted: None or a whole number, at least 0"),
+    (theory.schedule, (2, 2, 2, 99), {"max_phases": -1}, "max_phases: -1; accepted: a whole number, at least 0 .* or None"),
 ]
 # fmt: on
 

@@ -32,13 +32,13 @@ from jaxbandit.plotting.figures import (
     styles,
 )
 from jaxbandit.results.axes import whole
-from jaxbandit.stats.decisions import Comparison, final_values
+from jaxbandit.stats.decisions import Comparison, Profiles
 from jaxbandit.stats.intervals import Band
-from jaxbandit.stats.profiles import Profiles
 from jaxbandit.stats.replication import (
     Place,
     band_of_regrets,
     curve_names,
+    final_runs,
     parameter_names,
     parameter_values,
     place_of,
@@ -110,7 +110,7 @@ def plot_final(
         where = (place.instance, place.family, name.parameter)
         band = regret_band(last, name.learner, *where, kind=kind, level=level, key=key)
         if band.n:
-            drawn[name.label] = (final_values(ds, "regret", name, place.members), band)
+            drawn[name.label] = (final_runs(ds, [name], place.members)[..., 0], band)
             named.append(name)
     if not drawn:
         raise ValueError("ds: no runs here; accepted: at least one run of some learner")

@@ -1,4 +1,4 @@
-"""The replicates of a sweep's Dataset, and the band of their curves.
+"""The replicates of a sweep's Dataset, the band of their curves, and the table of final regrets.
 
 **What is a replicate.** For one instance, its seeds are independent runs: n = number of seeds. For
 a *family* of drawn instances (those given to the sweep under one name; the coordinate "family" says
@@ -14,16 +14,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit import checks
 from jaxbandit.checks import accept, some
 from jaxbandit.results.axes import parameter_names, parameter_table, whole
-from jaxbandit.stats.intervals import OF_DIFFERENCES, Band, as_curves, band
+from jaxbandit.stats.intervals import (
+    MAY_COVER_LESS,
+    OF_DIFFERENCES,
+    Band,
+    as_curves,
+    band,
+    last_point,
+)
+from jaxbandit.tabular import FORMATS, records, write_table
 
 if TYPE_CHECKING:
-    from xarray import Dataset
+    from xarray import DataArray, Dataset
 
 __all__ = [
-    "CurveName", "curve_names", "families", "parameter_names", "parameter_values", "regret_band",
-    "regret_difference", "replicate_kind", "replicates",
+    "CurveName", "Row", "curve_names", "families", "final_table", "format_table", "parameter_names",
+    "parameter_values", "regret_band", "regret_difference", "replicate_kind", "replicates",
 ]  # fmt: skip
 
 
@@ -79,7 +88,8 @@ def replicates(
         >>> replicates(ds, "ExpRef", family="I2").shape, replicates(ds, "ExpRef", instance="I2/0").shape
         ((2, 4), (3, 4))
     """
-    return _independent(_runs(ds, learner, instance, family, parameter, variable))
+    members = place_of(ds, instance, family).members
+    return _independent(read_runs(whole(ds), learner, members, parameter, variable).values)
 
 
 def replicate_kind(ds: Dataset, instance: str | None = None, family: str | None = None) -> str:
@@ -133,45 +143,69 @@ def place_of(
     return Place(None, family, groups[family])
 
 
-def _runs(
+def read_runs(
     ds: Dataset,
     learner: str,
-    instance: str | None,
-    family: str | None,
-    parameter: int | None,
+    members: Sequence[str],
+    parameter: int | None = None,
     variable: str = "regret",
-) -> np.ndarray:
-    """All runs as [instances, seeds, points]."""
-    ds = whole(ds)
+) -> DataArray:
+    """All runs of a learner on some instances, (instance, seed, and what the variable has besides).
+
+    Example:
+        >>> import xarray as xr
+        >>> runs = xr.DataArray([[[1.0, 2.0]]], dims=("learner", "instance", "seed"))
+        >>> ds = xr.Dataset({"final": runs}, coords={"learner": ["ExpRef"], "instance": ["I1"]})
+        >>> read_runs(ds, "ExpRef", ["I1"], variable="final").values.tolist()
+        [[1.0, 2.0]]
+    """
     accept("learner", learner, [str(name) for name in ds["learner"].values])
     accept("variable", variable, [str(name) for name in ds.data_vars if "seed" in ds[name].dims])
-    array = ds[variable].sel(learner=learner, instance=place_of(ds, instance, family).members)
-    if "parameter" in array.dims:
-        size = array.sizes["parameter"]
+    runs = ds[variable].sel(learner=learner, instance=members)
+    if "parameter" in runs.dims:
+        size = runs.sizes["parameter"]
         chosen = 0 if parameter is None and size == 1 else parameter
-        if not _is_index(chosen, size):
+        runs = runs.isel(parameter=_grid_index("parameter", chosen, size))
+    return runs.transpose("instance", "seed", ...).astype(np.float64)
+
+
+def final_runs(
+    ds: Dataset, curves: Iterable[CurveName], members: Sequence[str], variable: str = "regret"
+) -> np.ndarray:
+    """The last value of each run, float [instances, seeds, curves].
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> runs = np.arange(6.0).reshape(1, 1, 2, 3)
+        >>> ds = xr.Dataset({"regret": (("learner", "instance", "seed", "episode"), runs)},
+        ...                 coords={"learner": ["ExpRef"], "instance": ["I1"]})
+        >>> final_runs(ds, curve_names(ds), ["I1"]).tolist()
+        [[[2.0], [5.0]]]
+    """
+    columns = []
+    for curve in curves:
+        runs = read_runs(ds, curve.learner, members, curve.parameter or 0, variable)
+        last = runs.isel(episode=-1) if "episode" in runs.dims else runs
+        if last.ndim > 2:
             raise ValueError(
-                f"parameter: {chosen}; accepted: an index 0..{size - 1} of the parameter grid"
+                f"variable: {variable!r} has dimensions {last.dims} per run; accepted: one number per run"
             )
-        array = array.isel(parameter=chosen)
-    values = np.asarray(array.transpose("instance", "seed", ...).values, np.float64)
-    return values.reshape(*values.shape[:2], -1)
+        columns.append(last.values)
+    return np.stack(columns, axis=-1)
 
 
-def _is_index(value: Any, size: int) -> bool:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and 0 <= value < size
+def _grid_index(argument: str, value: Any, size: int) -> int:
+    what = "an index of the parameter grid"
+    return checks.whole(argument, value, at_least=0, at_most=size - 1, what=what)
 
 
 def _independent(runs: np.ndarray) -> np.ndarray:
-    """[n, points] from runs [instances, seeds, points]: seeds of one instance, or means of
-    several."""
-    existing = [as_curves(of_one, gaps=True) for of_one in runs]
+    """[n, points] from runs [instances, seeds, ...]: seeds of one instance, or means of several."""
+    existing = [as_curves(of_one.reshape(len(of_one), -1), gaps=True) for of_one in runs]
     if len(existing) == 1:
         return existing[0]
-    return as_curves(
-        [of.mean(axis=0) if len(of) else np.full(of.shape[1], np.nan) for of in existing], gaps=True
-    )
+    means = [seeds.mean(axis=0) for seeds in existing if len(seeds)]
+    return as_curves(np.reshape(means, (-1, existing[0].shape[1])), gaps=True)
 
 
 def regret_band(
@@ -202,18 +236,19 @@ def regret_band(
     return band_of_regrets(curves, kind, level, key=key, replicates=of)
 
 
-def band_of_regrets(curves: np.ndarray, kind: str = "t", level: float | None = None, *, key: Any = 0, replicates: str = "seeds") -> Band:  # fmt: skip
-    """The band of curves of regret [n, points], which does not reach below 0.
+def band_of_regrets(
+    curves: np.ndarray, kind: str = "t", level: float | None = None, **how: Any
+) -> Band:
+    """The band of curves of regret [n, points], which does not reach below 0; arguments as for `band`.
 
     Example:
         >>> b = band_of_regrets(np.array([[0.0], [0.1], [2.0]]))
         >>> float(b.low[0]), round(float(b.high[0]), 2)
         (0.0, 3.5)
     """
-    b = band(curves, kind, level, key=key, replicates=replicates)
+    b = band(curves, kind, level, **how)
     # Regret is at least 0, and so is its mean: less than that is not in question.
-    low = np.where((b.low < 0) & (b.center >= 0), 0.0, b.low)
-    return b._replace(low=low)
+    return b._replace(low=np.where((b.low < 0) & (b.center >= 0), 0.0, b.low))
 
 
 def regret_difference(
@@ -244,8 +279,9 @@ def regret_difference(
     accept("kind", kind, OF_DIFFERENCES)
     if not isinstance(parameters, tuple | list) or len(parameters) != 2:
         raise ValueError(f"parameters: {parameters!r}; accepted: two indices, each may be None")
+    ds, members = whole(ds), place_of(ds, instance, family).members
     pair = zip((first, second), parameters, strict=True)
-    one, other = (_runs(ds, learner, instance, family, parameter) for learner, parameter in pair)
+    one, other = (read_runs(ds, learner, members, p).values for learner, p in pair)
     of = replicate_kind(ds, instance, family)
     return band(_independent(one - other), kind, level, key=key, replicates=of)
 
@@ -264,12 +300,8 @@ def parameter_values(ds: Dataset, learner: str, parameter: int) -> dict[str, flo
     ds = whole(ds, "regret")
     known = [str(name) for name in ds["learner"].values]
     accept("learner", learner, known)
-    row, size = known.index(learner), ds.sizes.get("parameter", 1)
-    if not _is_index(parameter, size):
-        raise ValueError(
-            f"parameter: {parameter!r}; accepted: an index 0..{size - 1} of the parameter grid"
-        )
-    found = {name: float(parameter_table(ds, name)[row, parameter]) for name in parameter_names(ds)}
+    point = known.index(learner), _grid_index("parameter", parameter, ds.sizes.get("parameter", 1))
+    found = {name: float(parameter_table(ds, name)[point]) for name in parameter_names(ds)}
     return {name: value for name, value in found.items() if np.isfinite(value)}
 
 
@@ -296,20 +328,115 @@ def curve_names(
     if "parameter" not in ds["regret"].dims:
         return [CurveName(learner, learner, None) for learner in chosen]
     size = ds.sizes["parameter"]
-    for p in parameters or ():
-        if not _is_index(p, size):
-            raise ValueError(
-                f"parameters: {p}; accepted: indices 0..{size - 1} along the parameter grid"
-            )
+    points = (
+        None if parameters is None else [_grid_index("parameters", p, size) for p in parameters]
+    )
     names = []
     for learner in chosen:
         runs = ds["regret"].sel(learner=learner)
         own = size if "varied" not in ds.coords or ds["varied"].sel(learner=learner) else 1
-        for p in range(own) if parameters is None else parameters:
+        for p in range(own) if points is None else points:
             if not bool(runs.isel(parameter=p).isnull().all()):
-                values = parameter_values(ds, learner, p)
-                label = ", ".join(
-                    [learner, *(f"{name} = {value:.4g}" for name, value in values.items())]
-                )
+                values = parameter_values(ds, learner, p).items()
+                label = ", ".join([learner, *(f"{name} = {value:.4g}" for name, value in values)])
                 names.append(CurveName(label, learner, p))
     return names
+
+
+NOTE = f'{MAY_COVER_LESS}; kind="skewed" covers more'
+"""A line under the table where it is so."""
+
+
+class Row(NamedTuple):
+    """One line of `final_table`."""
+
+    family: str
+    learner: str
+    parameter: int | None
+    label: str
+    """The learner, with its parameters if the sweep varies them."""
+    mean: float
+    """Mean regret at the last recorded episode."""
+    low: float
+    high: float
+    n: int
+    replicates: str
+    """What n counts: "seeds" or "instances"."""
+    level: float
+    warning: str = ""
+    """Why the interval may cover less than its level: "few", "skewed" or ""."""
+
+    @property
+    def doubt(self) -> str:
+        """The former name of ``warning``."""
+        return self.warning
+
+
+def final_table(
+    ds: Dataset,
+    learners: Iterable[str] | None = None,
+    panels: Iterable[str] | None = None,
+    level: float = 0.95,
+    *,
+    kind: str = "t",
+) -> list[Row]:
+    """Regret after the last episode, per family and learner, with its interval over replicates.
+
+    ``panels`` chooses families (default all).
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> dims = ("learner", "instance", "seed", "episode")
+        >>> ds = xr.Dataset({"regret": (dims, np.full((1, 1, 8, 2), 1500.0))},
+        ...                 coords={"learner": ["ExpRef"], "instance": ["I1"], "episode": [5000, 10000]})
+        >>> print(format_table(final_table(ds)))
+        family  learner  final regret  95 % interval   replicates
+        I1      ExpRef          1,500  1,500 to 1,500  8 seeds
+    """
+    ds = whole(ds, "regret")
+    chosen = some("panels", panels, list(families(ds)))
+    last = ds.isel(episode=[-1])
+    rows = []
+    for family in chosen:
+        for label, learner, parameter in curve_names(ds, learners):
+            of: dict[str, Any] = {"learner": learner, "family": family, "parameter": parameter}
+            b = regret_band(last, **of, kind=kind, level=level)
+            if b.n:
+                found = last_point(b)._asdict()
+                rows.append(Row(label=label, mean=found.pop("value"), **of, **found))
+    return rows
+
+
+def format_table(rows: Sequence[Row], format: str = "text") -> str:
+    """The rows of `final_table` as "text", "markdown", "latex" or "csv"; see there for an example.
+
+    In "csv" mean, low and high are columns of their own with all digits, for other programs, and so is ``warning``; the
+    other formats have a line under the table where some interval may cover less than it says (in LaTeX a comment).
+    """
+    rows = records("rows", rows, Row, "what jb.stats.final_table gives")
+    accept("format", format, FORMATS)
+    if format == "csv":
+        columns = ("family", "label", "mean", "low", "high", "level", "n", "replicates", "warning")
+        plain = [[str(getattr(row, name)) for name in columns] for row in rows]
+        return write_table(["family", "learner", *columns[2:]], plain, format)
+    if not rows:
+        return "no runs"
+    percent = f"{100 * rows[0].level:g} % interval"
+    head = ("family", "learner", "final regret", percent, "replicates")
+    cells = [
+        (
+            row.family,
+            row.label,
+            _number(row.mean),
+            "none" if np.isnan(row.low) else f"{_number(row.low)} to {_number(row.high)}",
+            f"{row.n} {row.replicates if row.n > 1 else row.replicates.removesuffix('s')}",
+        )
+        for row in rows
+    ]
+    note = NOTE if any(row.warning for row in rows) else ""
+    return write_table(head, cells, format, right=[2], note=note)
+
+
+def _number(value: float) -> str:
+    """Whole numbers with thousands separators from 100 on, three significant digits below."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

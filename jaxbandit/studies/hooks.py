@@ -12,25 +12,23 @@ Neither Weights & Biases nor TensorBoard is needed to import this: the run or wr
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from jaxbandit.checks import accept
 from jaxbandit.plotting.curves import plot_regret
-from jaxbandit.stats.replication import band_of_regrets, curve_names, families, replicates
+from jaxbandit.stats.replication import (
+    band_of_regrets,
+    curve_names,
+    families,
+    read_runs,
+    replicates,
+)
 
 EACH = ("band", "seed")
-
-
-class Point(NamedTuple):
-    """A number to log."""
-
-    tag: str
-    """Such as "I1/UCB-VI/mean"."""
-    episode: int
-    value: float
 
 
 def to_wandb(run: Any, each: str = "band") -> Callable[[Any], None]:
@@ -49,8 +47,8 @@ def to_wandb(run: Any, each: str = "band") -> Callable[[Any], None]:
 
     def hook(progress: Any) -> None:
         together: dict[int, dict[str, float]] = {}
-        for point in fresh(progress.dataset()):
-            together.setdefault(point.episode, {})[point.tag] = point.value
+        for tag, value, episode in fresh(progress.dataset()):
+            together.setdefault(episode, {})[tag] = value
         for episode, numbers in sorted(together.items()):
             run.log({"episode": episode, **numbers})
 
@@ -73,7 +71,7 @@ def to_tensorboard(writer: Any, each: str = "band") -> Callable[[Any], None]:
 
     def hook(progress: Any) -> None:
         for point in fresh(progress.dataset()):
-            writer.add_scalar(point.tag, point.value, point.episode)
+            writer.add_scalar(*point)
 
     return hook
 
@@ -116,40 +114,35 @@ def _in_place() -> Callable[[Any], None]:
     return show
 
 
-def _fresh_points(each: str) -> Callable[[Any], Iterator[Point]]:
-    """The points of a Dataset that earlier ones did not have."""
+def _fresh_points(each: str) -> Callable[[Any], Iterator[tuple[str, float, int]]]:
+    """The points of a Dataset that earlier ones did not have: a tag such as "I1/UCB-VI/mean", value and episode."""
     accept("each", each, EACH)
     seen: dict[str, int] = {}
 
-    def fresh(dataset: Any) -> Iterator[Point]:
+    def fresh(dataset: Any) -> Iterator[tuple[str, float, int]]:
         episodes = dataset["episode"].values
         for prefix, rows in _curves(dataset, each):
             complete = np.isfinite(next(iter(rows.values())))
-            count = int(complete.argmin()) if not complete.all() else complete.size
-            for j in range(seen.get(prefix, 0), count):
-                for name, values in rows.items():
-                    if np.isfinite(values[j]):
-                        yield Point(f"{prefix}/{name}", int(episodes[j]), float(values[j]))
-            seen[prefix] = max(count, seen.get(prefix, 0))
+            first, count = seen.get(prefix, 0), int(np.append(complete, False).argmin())
+            for j, (name, values) in itertools.product(range(first, count), rows.items()):
+                if np.isfinite(values[j]):
+                    yield f"{prefix}/{name}", float(values[j]), int(episodes[j])
+            seen[prefix] = max(first, count)
 
     return fresh
 
 
 def _curves(dataset: Any, each: str) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """Name -> curves [points]; a band is there once all runs that have begun reached a point."""
-    for family in families(dataset):
-        for label, learner, parameter in curve_names(dataset):
-            prefix = f"{family}/{label}"
-            if each == "band":
-                curves = replicates(dataset, learner, family=family, parameter=parameter)
-                if len(curves):
-                    b = band_of_regrets(curves)
-                    yield prefix, {"mean": b.center, "low": b.low, "high": b.high}
-                continue
-            names = families(dataset)[family]
-            array = dataset["regret"].sel(learner=learner, instance=names)
-            array = array if parameter is None else array.isel(parameter=parameter)
-            runs = array.transpose("instance", "seed", "episode").values
-            for instance, of_one in zip(names, runs, strict=True):
-                for seed, curve in zip(dataset["seed"].values, of_one, strict=True):
-                    yield f"{instance}/{label}/seed {int(seed)}", {"regret": curve}
+    every = itertools.product(families(dataset).items(), curve_names(dataset))
+    for (family, names), (label, learner, parameter) in every:
+        if each == "band":
+            curves = replicates(dataset, learner, family=family, parameter=parameter)
+            if len(curves):
+                b = band_of_regrets(curves)
+                yield f"{family}/{label}", {"mean": b.center, "low": b.low, "high": b.high}
+        else:
+            runs = read_runs(dataset, learner, names, parameter).values
+            lanes = itertools.product(names, dataset["seed"].values)
+            for (instance, seed), run in zip(lanes, np.concatenate(runs), strict=True):
+                yield f"{instance}/{label}/seed {int(seed)}", {"regret": run}

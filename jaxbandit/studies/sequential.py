@@ -18,7 +18,7 @@ import contextlib
 import itertools
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,9 +26,9 @@ import numpy as np
 from jaxbandit import checks
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
-from jaxbandit.stats.decisions import Comparison, Pair, final_values
+from jaxbandit.stats.decisions import Comparison, compare_intervals, paired_differences
 from jaxbandit.stats.intervals import joint_intervals
-from jaxbandit.stats.replication import curve_names
+from jaxbandit.stats.replication import curve_names, final_runs
 from jaxbandit.sweeps import LearnerGrid, sweep
 
 if TYPE_CHECKING:
@@ -95,26 +95,18 @@ class Judge:
         self.level = checks.share("level", level)
         self.indifference = checks.number("indifference", indifference, low=0)
         self.looks: list[Look] = []
+        self.too_few = ""
+        """How many runs the last look would have needed to decide anything, if it had too few."""
         self._alphas, self._counts, self._saved = spending(counts, level), list(counts), 0.0
-        pairs = list(itertools.combinations(range(len(learners)), 2))
-        self._first, self._second = (np.array(side) for side in zip(*pairs, strict=True))
-        self._low = np.full(len(pairs), -np.inf)
-        self._high = np.full(len(pairs), np.inf)
-        self._p = np.ones(len(pairs))
+        self._p = np.ones(len(learners) * (len(learners) - 1) // 2)
+        self._low, self._high = -np.inf * self._p, np.inf * self._p
         self._strata: list[np.ndarray] = []
-        self._fewest = 0
 
     @property
     def open(self) -> np.ndarray:
         """bool [pairs]: neither decided nor known to differ by less than the indifference."""
         equal = np.maximum(np.abs(self._low), np.abs(self._high)) <= self.indifference
         return (self._low <= 0) & (self._high >= 0) & ~(equal & (self.indifference > 0))
-
-    @property
-    def too_few(self) -> str:
-        """How many runs the last look would have needed to decide anything."""
-        runs = sum(map(len, self._strata))
-        return f"{runs} runs decide nothing, {self._fewest} or more can"
 
     @property
     def settled(self) -> bool:
@@ -127,11 +119,10 @@ class Judge:
         if number == len(self._alphas):
             raise ValueError(f"look: all {number} were used; accepted: no further one")
         self._strata = [np.asarray(values, np.float64) for values in strata]
-        differences = [values[:, self._second] - values[:, self._first] for values in self._strata]
         self._saved += self._alphas[number]
-        found = joint_intervals(differences, 1 - self._saved)
-        self._fewest, alpha = found.fewest, 0.0
-        if found.runs >= found.fewest:
+        found = joint_intervals(paired_differences(self._strata), 1 - self._saved)
+        self.too_few, alpha = found.too_few, 0.0
+        if not found.too_few:
             alpha, self._saved = self._saved, 0.0
             low, high = np.maximum(self._low, found.low), np.minimum(self._high, found.high)
             agree = low <= high  # looks that contradict each other leave the earlier one standing
@@ -144,30 +135,17 @@ class Judge:
     def comparison(self) -> Comparison:
         """All pairs after the looks so far."""
         means = np.mean([values.mean(axis=0) for values in self._strata], axis=0)
-        order = np.argsort(means, kind="stable")
-        place = np.argsort(order)
-        pairs = []
-        for a, b, low, high, p in zip(
-            self._first, self._second, self._low, self._high, self._p, strict=True
-        ):
-            difference = means[b] - means[a]
-            flipped = high < 0 or (low <= 0 and difference < 0)
-            if flipped:
-                a, b, difference, low, high = b, a, -difference, -high, -low  # noqa: PLW2901
-            key = (int(place[a]), int(place[b]))
-            pair = Pair(better=self.learners[a], worse=self.learners[b], difference=float(difference), low=float(low), high=float(high), p_value=float(p))  # fmt: skip
-            pairs.append((key, pair))
+        (differences,) = paired_differences([means[None]])
         count, instances = len(self._strata[0]), len(self._strata)
-        return Comparison(
-            learners=tuple(self.learners[j] for j in order),
-            means=tuple(float(means[j]) for j in order),
-            pairs=tuple(pair for _, pair in sorted(pairs, key=lambda keyed: keyed[0])),
+        each = f" of each of {instances} instances" if instances > 1 else ""
+        nothing = "" if any(look.alpha for look in self.looks) else f"; {self.too_few}"
+        return compare_intervals(
+            self.learners,
+            self._strata,
+            (differences[0], self._low, self._high, self._p),
             level=self.level,
-            replicates=f"{count} seeds"
-            + (f" of each of {instances} instances" if instances > 1 else ""),
-            method="Student-t at every look, level spent in proportion to the seeds"
-            + ("" if any(look.alpha for look in self.looks) else f"; {self.too_few}"),
-            strata=tuple(values[:, order] for values in self._strata),
+            replicates=f"{count} seeds{each}",
+            method=f"Student-t at every look, level spent in proportion to the seeds{nothing}",
         )
 
 
@@ -245,34 +223,21 @@ def until_decided(
     checks.share("level", level)
     checks.number("indifference", indifference, low=0)
     judge = None
-    with _folder(checkpoint) as folder:
+    with contextlib.ExitStack() as stack:
+        if checkpoint is None:  # one that lives as long as the study
+            checkpoint = stack.enter_context(tempfile.TemporaryDirectory(prefix="jaxbandit-"))
+        arguments |= {"seed": seed, "checkpoint": checkpoint}
         for count in counts:
-            dataset: Any = sweep(
-                learners, instances, num_episodes, count, seed=seed, checkpoint=folder, **arguments
-            )
-            names = curve_names(dataset)
-            judge = judge or Judge([n.label for n in names], counts, level, indifference)
-            every = [str(name) for name in dataset["instance"].values]
-            runs = [final_values(dataset, "regret", name, every) for name in names]
-            judge.look(list(np.stack(runs, axis=-1)))
+            dataset: Any = sweep(learners, instances, num_episodes, count, **arguments)
+            curves = curve_names(dataset)
+            judge = judge or Judge([c.label for c in curves], counts, level, indifference)
+            judge.look(list(final_runs(dataset, curves, dataset["instance"].values)))
             if judge.settled:
                 break
     assert judge is not None
-    left = int(judge.open.sum())
-    stopped = (
-        "every pair is settled"
-        if judge.settled
-        else f"{left} of {len(judge.open)} pairs are open after the budget of {counts[-1]} seeds"
-        + ("" if judge.looks[-1].alpha else f"; {judge.too_few}")
-    )
+    left, budget = int(judge.open.sum()), f"the budget of {counts[-1]} seeds"
+    stopped = "every pair is settled"
+    if left:
+        why = f"; {judge.too_few}" if judge.too_few else ""
+        stopped = f"{left} of {len(judge.open)} pairs are open after {budget}{why}"
     return Decided(judge.comparison(), tuple(judge.looks), dataset, stopped)
-
-
-@contextlib.contextmanager
-def _folder(checkpoint: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str]]:
-    """The caller's directory, or one that lives as long as the study."""
-    if checkpoint is not None:
-        yield checkpoint
-        return
-    with tempfile.TemporaryDirectory(prefix="jaxbandit-") as folder:
-        yield folder

@@ -1,12 +1,19 @@
-"""Replicates read from a sweep's Dataset: seeds of an instance, instances of a family."""
+"""Replicates read from a sweep's Dataset: seeds of an instance, instances of a family; tables of them."""
+
+import csv
+import io
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from jaxbandit.stats import mean_interval
 from jaxbandit.stats.replication import (
+    NOTE,
     curve_names,
     families,
+    final_table,
+    format_table,
     parameter_names,
     parameter_values,
     place_of,
@@ -96,10 +103,8 @@ def test_missing_runs_are_left_out(ds):
 def test_differences_are_paired(ds):
     for where in ({"instance": "I2/0"}, {"family": "I2"}):
         b = regret_difference(ds, "UCB-VI", "ExpRef", **where)
-        apart = (
-            regret_band(ds, "UCB-VI", **where).center - regret_band(ds, "ExpRef", **where).center
-        )
-        np.testing.assert_allclose(b.center, apart)
+        one, other = (regret_band(ds, name, **where).center for name in ("UCB-VI", "ExpRef"))
+        np.testing.assert_allclose(b.center, one - other)
     ds["regret"][1, 1, 0] = np.nan
     b = regret_difference(ds, "UCB-VI", "ExpRef", instance="I2/0")
     both = ds["regret"].values[:, 1, 1:]
@@ -111,43 +116,11 @@ def test_parameter_grids(grid):
     assert parameter_names(grid) == ["bonus_scale"]
     assert parameter_values(grid, "UCB-VI", 2) == {"bonus_scale": 2.0}
     assert parameter_values(grid, "ExpRef", 0) == {}
-    labels = [
-        "ExpRef",
-        "UCB-VI, bonus_scale = 0.5",
-        "UCB-VI, bonus_scale = 1",
-        "UCB-VI, bonus_scale = 2",
-    ]
+    labels = ["ExpRef", *(f"UCB-VI, bonus_scale = {scale}" for scale in ("0.5", "1", "2"))]
     assert [name.label for name in curve_names(grid)] == labels
     assert curve_names(grid, ["UCB-VI"], [1])[0] == ("UCB-VI, bonus_scale = 1", "UCB-VI", 1)
     assert replicates(grid, "UCB-VI", parameter=1).shape == (4, 5)
     assert replicates(grid.isel(parameter=[0]), "UCB-VI").shape == (4, 5)
-
-
-def test_errors_name_what_is_accepted(ds, grid):
-    for call, message in [
-        (
-            lambda: replicates(ds, "Expref", "I1"),
-            "learner: 'Expref'; did you mean 'ExpRef'\\? accepted: ExpRef, UCB-VI",
-        ),
-        (lambda: replicates(ds, "ExpRef", "I3"), "instance: 'I3'; accepted: I1, I2/0, I2/1"),
-        (lambda: replicates(ds, "ExpRef", family="I2/0"), "family: 'I2/0'; did you mean 'I2'"),
-        (lambda: replicates(ds, "ExpRef"), "family: not given; accepted: one of I1, I2"),
-        (lambda: replicates(ds, "ExpRef", "I1", "I1"), "accepted: one of the two"),
-        (
-            lambda: replicates(ds, "ExpRef", "I1", variable="reget"),
-            "variable: 'reget'; did you mean 'regret'",
-        ),
-        (lambda: replicates(grid, "UCB-VI"), "parameter: None; accepted: an index 0..2"),
-        (lambda: replicates(grid, "UCB-VI", parameter=3), "parameter: 3; accepted: an index 0..2"),
-        (lambda: curve_names(grid, parameters=[3]), "parameters: 3; accepted: indices 0..2"),
-        (lambda: curve_names(grid, ["UCBVI"]), "learner: 'UCBVI'; did you mean 'UCB-VI'"),
-        (
-            lambda: regret_difference(ds, "UCB-VI", "ExpRef", "I1", kind="quantile"),
-            "accepted: t, bootstrap",
-        ),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            call()
 
 
 def test_a_place_is_an_instance_or_a_family(ds):
@@ -156,3 +129,87 @@ def test_a_place_is_an_instance_or_a_family(ds):
     for wrong in ([], 3, "I2/9"):
         with pytest.raises(ValueError, match=r"instance: .*accepted: I1, I2/0"):
             place_of(ds, wrong, None, either=True)
+
+
+def test_final_table_counts_seeds_or_instances(ds):
+    ds["regret"][:, 0] -= 99
+    rows = final_table(ds)
+    assert [(r.family, r.learner, r.n, r.replicates) for r in rows] == [
+        ("I1", "ExpRef", 4, "seeds"),
+        ("I1", "UCB-VI", 4, "seeds"),
+        ("I2", "ExpRef", 2, "instances"),
+        ("I2", "UCB-VI", 2, "instances"),
+    ]
+    expected = mean_interval(ds["regret"].values[1, 0, :, -1])
+    assert expected[:3] == rows[1][4:7]
+    ds["regret"][1, 0] = [[0.0]] * 3 + [[9.0]]
+    expected, row = mean_interval([0.0, 0.0, 0.0, 9.0]), final_table(ds)[1]
+    assert expected.low < 0  # which the table, knowing that this is regret, leaves out
+    assert (row.mean, row.low, row.high) == (expected.value, 0, expected.high)
+    assert [r.family for r in final_table(ds, ["UCB-VI"], ["I2"])] == ["I2"]
+
+
+def test_table_text_is_aligned(ds):
+    ds["regret"][0, 0] = 1234.5
+    lines = format_table(final_table(ds)).splitlines()
+    assert lines[0].split("  ")[0] == "family"
+    assert lines[1].split() == ["I1", "ExpRef", "1,234", "none", "4", "seeds"]
+    assert len({line.index("ins" if "ins" in line else "see") for line in lines[1:-1]}) == 1
+    assert lines[-1] == NOTE
+    assert format_table([]) == "no runs"
+    one = format_table(final_table(ds.isel(seed=[0]), panels=["I1"]))
+    assert "none" in one
+    assert one.endswith("1 seed")
+
+
+def test_tables_for_papers_and_for_programs(ds):
+    rows = final_table(ds)
+    markdown, latex = (format_table(rows, format) for format in ("markdown", "latex"))
+    assert markdown.startswith("| family")
+    assert markdown.endswith(f" |\n\n{NOTE}")
+    assert "\\toprule" in latex
+    assert latex.endswith(f"\\end{{tabular}}\n% {NOTE}")
+    sure = [row._replace(warning="") for row in rows]
+    assert NOTE not in "".join(format_table(sure, format) for format in ("text", "markdown"))
+    head, *lines = csv.reader(io.StringIO(format_table(rows, "csv")))
+    assert head[2:5] == ["mean", "low", "high"]
+    assert [line[head.index("warning")] for line in lines] == [row.warning for row in rows]
+    assert [float(line[2]) for line in lines] == [row.mean for row in rows]
+
+
+def test_table_lists_the_parameter_grid(grid):
+    labels = [(row.label, row.parameter) for row in final_table(grid)]
+    assert labels == [(name.label, name.parameter) for name in curve_names(grid)]
+
+
+I1 = {"learner": "ExpRef", "instance": "I1"}
+REFUSED = [
+    (replicates, "ds", I1 | {"learner": "Expref"}, "learner: 'Expref'; did you mean 'ExpRef'"),
+    (replicates, "ds", I1 | {"instance": "I3"}, "instance: 'I3'; accepted: I1, I2/0, I2/1"),
+    (
+        replicates,
+        "ds",
+        {"learner": "ExpRef", "family": "I2/0"},
+        "family: 'I2/0'; did you mean 'I2'",
+    ),
+    (replicates, "ds", {"learner": "ExpRef"}, "family: not given; accepted: one of I1, I2"),
+    (replicates, "ds", I1 | {"family": "I1"}, "accepted: one of the two"),
+    (replicates, "ds", I1 | {"variable": "reget"}, "variable: 'reget'; did you mean 'regret'"),
+    (replicates, "grid", {"learner": "UCB-VI"}, "parameter: None; accepted: an index .* at most 2"),
+    (replicates, "grid", I1 | {"parameter": 3}, "parameter: 3; accepted: an index .* at most 2"),
+    (curve_names, "grid", {"parameters": [3]}, "parameters: 3; accepted: an index .* at most 2"),
+    (curve_names, "grid", {"learners": ["UCBVI"]}, "learner: 'UCBVI'; did you mean 'UCB-VI'"),
+    (final_table, "ds", {"panels": ["I3"]}, "panels: 'I3'; accepted: I1, I2"),
+    (
+        regret_difference,
+        "ds",
+        {"first": "UCB-VI", "second": "ExpRef", "instance": "I1", "kind": "quantile"},
+        "accepted: t, bootstrap",
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "of", "how", "message"), REFUSED)
+def test_errors_name_what_is_accepted(function, of, how, message, request):
+    with pytest.raises(ValueError, match=message):
+        function(request.getfixturevalue(of), **how)

@@ -84,8 +84,8 @@ class Schedule(NamedTuple):
 
 @takes(
     horizon=SIZE, width=SIZE, num_actions=SIZE, num_episodes=Real(2), episodes_scale=POSITIVE,
-    first_epsilon=POSITIVE, ratio=Probability(open_ends=True), max_phases=Optional(Whole(0, MOST_EPISODES)),
-    last_epsilon=Optional(POSITIVE),
+    first_epsilon=POSITIVE, ratio=Probability(open_ends=True), last_epsilon=Optional(POSITIVE),
+    max_phases=Optional(Whole(0, MOST_EPISODES)),
 )  # fmt: skip
 def schedule(
     horizon: int,

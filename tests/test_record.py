@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 
 from jaxbandit import record
 
-GRIDS = [
-    record.linear(1),
-    record.linear(200),
-    record.log(1),
-    record.log(100),
-    record.log(50, first=10),
-    record.explicit([1]),
-]
+GRIDS = [record.linear(1), record.linear(200), record.log(1), record.log(100), record.log(50, 10)]
+GRIDS += [record.explicit([1])]
 
 
 @settings(deadline=None, derandomize=True, max_examples=50)
@@ -29,12 +23,7 @@ def test_points_increase_and_end_with_the_last_episode(num_episodes, grid):
 
 
 def test_linear_is_even_and_exact_for_long_runs():
-    assert record.linear(4).points(10**15).tolist() == [
-        25 * 10**13,
-        5 * 10**14,
-        75 * 10**13,
-        10**15,
-    ]
+    assert record.linear(4).points(10**15).tolist() == [j * 25 * 10**13 for j in range(1, 5)]
     assert record.linear(200).points(3).tolist() == [1, 2, 3]
     assert record.linear(4).points(10).tolist() == [3, 5, 8, 10], "rounded up"
 
@@ -55,27 +44,20 @@ def test_describe_tells_grids_apart():
     assert len(set(described)) == len(GRIDS)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: record.linear(0), r"count: 0; accepted: a whole number of points, at least 1"),
-        (lambda: record.linear(2.5), r"count: 2\.5; accepted"),
-        (lambda: record.log(5, first=0), r"first: 0; accepted: an episode, at least 1"),
-        (
-            lambda: record.explicit([3, 2]),
-            r"episodes: \[3, 2\]; accepted: whole numbers, strictly increasing",
-        ),
-        (lambda: record.explicit([0, 2]), r"episodes: 0; accepted: whole numbers, at least 1"),
-        (
-            lambda: record.explicit([20]).points(10),
-            r"record: episode 20; accepted: 1\.\.10 \(num_episodes\)",
-        ),
-        (
-            lambda: record.linear(3).points(0),
-            r"num_episodes: 0; accepted: a whole number, at least 1",
-        ),
-    ],
-)
-def test_errors(make, message):
+# fmt: off
+BAD = [  # recording, T, message
+    ("linear", {"count": 0}, 10, "count: 0; accepted: a whole number of points, at least 1"),
+    ("linear", {"count": 2.5}, 10, r"count: 2\.5; accepted"),
+    ("linear", {"count": 3}, 0, "num_episodes: 0; accepted: a whole number, at least 1"),
+    ("log", {"count": 5, "first": 0}, 10, "first: 0; accepted: an episode, at least 1"),
+    ("explicit", {"episodes": [3, 2]}, 10, r"episodes: \[3, 2\]; accepted: whole numbers, strictly increasing"),
+    ("explicit", {"episodes": [0, 2]}, 10, "episodes: 0; accepted: whole numbers, at least 1"),
+    ("explicit", {"episodes": [20]}, 10, r"record: episode 20; accepted: 1\.\.10 \(num_episodes\)"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("kind", "given", "num_episodes", "message"), BAD)
+def test_errors(kind, given, num_episodes, message):
     with pytest.raises(ValueError, match=message):
-        make()
+        getattr(record, kind)(**given).points(num_episodes)

@@ -119,17 +119,12 @@ class Comparison(NamedTuple):
         """All pairs as "text", "markdown", "latex" or "csv"."""
         percent = f"{100 * self.level:g} % interval (all pairs)"
         head = ["lower regret", "higher regret", "difference", percent, "p", "decided"]
-        rows = [
-            [
-                pair.better,
-                pair.worse,
-                f"{pair.difference:.4g}",
-                f"{pair.low:.4g} to {pair.high:.4g}" if np.isfinite(pair.high) else "none",
-                "< 0.001" if pair.p_value < 0.001 else f"{pair.p_value:.3f}",
-                "yes" if pair.decided else "no",
-            ]
-            for pair in self.pairs
-        ]
+        rows = []
+        for pair in self.pairs:
+            interval = f"{pair.low:.4g} to {pair.high:.4g}" if np.isfinite(pair.high) else "none"
+            p = "< 0.001" if pair.p_value < 0.001 else f"{pair.p_value:.3f}"
+            cells = [f"{pair.difference:.4g}", interval, p, "yes" if pair.decided else "no"]
+            rows.append([pair.better, pair.worse, *cells])
         return write_table(head, rows, format, right=[2])
 
     def __str__(self) -> str:
@@ -241,15 +236,12 @@ def compare_values(
     moving = [x for values in differences for x in values.T if np.ptp(x) > 0]
     warning = joint_warning(coverage_warning(x) for x in moving)
     doubt = f"; {found.too_few}" if found.too_few else f" ({WARNINGS[warning]})" if warning else ""
-    return compare_intervals(
-        learners,
-        strata,
-        (found.value, found.low, found.high, found.p_value),
-        enough=not found.too_few,
-        level=level,
-        replicates=f"{' + '.join(str(len(values)) for values in strata)} replicates",
-        method=f"Student-t, Bonferroni's correction{doubt}",
-    )
+    about: dict[str, Any] = {
+        "level": level,
+        "replicates": f"{' + '.join(str(len(values)) for values in strata)} replicates",
+        "method": f"Student-t, Bonferroni's correction{doubt}",
+    }
+    return compare_intervals(learners, strata, found[:4], enough=not found.too_few, **about)
 
 
 def compare_intervals(

@@ -508,28 +508,16 @@ def _matched(episodes: Array, curves: Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 class JointIntervals(NamedTuple):
-    """P means whose intervals hold together."""
+    """P means whose intervals hold together; arrays are float [P]."""
 
     value: np.ndarray
-    """float [P]."""
     low: np.ndarray
-    """float [P]; -inf where too few runs all agree."""
+    """-inf where too few runs all agree."""
     high: np.ndarray
-    """float [P]."""
-    error: np.ndarray
-    """float [P]: standard errors."""
     p_value: np.ndarray
-    """float [P]: the smallest 1 - level at which the mean is told from 0, for all P together."""
-    runs: int
-    """N, in all strata."""
-    fewest: int
-    """With fewer runs nothing is decided, whatever the intervals are."""
-
-    @property
-    def too_few(self) -> str:
-        """Why nothing is decided, or ""."""
-        few = self.runs < self.fewest
-        return f"{self.runs} runs decide nothing, {self.fewest} or more can" if few else ""
+    """The smallest 1 - level at which the mean is told from 0, for all P together."""
+    too_few: str
+    """Why nothing is decided, whatever the intervals are; "" if there are enough runs."""
 
 
 def joint_intervals(strata: Sequence[np.ndarray], level: float = 0.95) -> JointIntervals:
@@ -537,9 +525,9 @@ def joint_intervals(strata: Sequence[np.ndarray], level: float = 0.95) -> JointI
 
     Example:
         >>> import numpy as np
-        >>> found = joint_intervals([np.random.default_rng(0).normal([0.0, 5.0], 1.0, (32, 2))])
-        >>> (found.low <= 0).tolist(), found.fewest
-        ([True, False], 7)
+        >>> found = joint_intervals([np.random.default_rng(0).normal([0.0, 5.0], 1.0, (6, 2))])
+        >>> (found.low <= 0).tolist(), found.too_few
+        ([True, False], '6 runs decide nothing, 7 or more can')
     """
     from scipy import stats
 
@@ -554,18 +542,12 @@ def joint_intervals(strata: Sequence[np.ndarray], level: float = 0.95) -> JointI
     ratio = np.abs(value) / np.where(flat, 1.0, error)
     still = np.where(np.abs(value) > FLAT * scale, 0.0, 1.0)
     p_value = 2 * count * np.where(flat, still, stats.t.sf(ratio, freedom))
+    p_value = np.clip(p_value, min(1.0, count * 2.0 ** (1 - runs)), 1.0)
     fewest = fewest_runs(level, count)
-    if runs < fewest:
+    too_few = f"{runs} runs decide nothing, {fewest} or more can" if runs < fewest else ""
+    if too_few:
         width = np.where(flat, np.inf, width)
-    return JointIntervals(
-        value=value,
-        low=value - width,
-        high=value + width,
-        error=error,
-        p_value=np.clip(p_value, min(1.0, count * 2.0 ** (1 - runs)), 1.0),
-        runs=runs,
-        fewest=fewest,
-    )
+    return JointIntervals(value, value - width, value + width, p_value, too_few=too_few)
 
 
 def standard_error(strata: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

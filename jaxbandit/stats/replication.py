@@ -132,13 +132,10 @@ def place_of(
     if instance is not None:
         accept("instance", instance, [name for names in groups.values() for name in names])
         return Place(instance, None, [instance])
-    if family is None:
-        if len(groups) > 1:
-            shown = ", ".join(groups)
-            raise ValueError(
-                f"family: not given; accepted: one of {shown} (jaxbandit plot: --instance)"
-            )
-        family = next(iter(groups))
+    if family is None and len(groups) > 1:
+        accepted = f"one of {', '.join(groups)} (jaxbandit plot: --instance)"
+        raise ValueError(f"family: not given; accepted: {accepted}")
+    family = next(iter(groups)) if family is None else family
     accept("family", family, list(groups))
     return Place(None, family, groups[family])
 
@@ -423,16 +420,12 @@ def format_table(rows: Sequence[Row], format: str = "text") -> str:
         return "no runs"
     percent = f"{100 * rows[0].level:g} % interval"
     head = ("family", "learner", "final regret", percent, "replicates")
-    cells = [
-        (
-            row.family,
-            row.label,
-            _number(row.mean),
-            "none" if np.isnan(row.low) else f"{_number(row.low)} to {_number(row.high)}",
-            f"{row.n} {row.replicates if row.n > 1 else row.replicates.removesuffix('s')}",
-        )
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        mean, low, high = map(_number, row[4:7])
+        of = row.replicates if row.n > 1 else row.replicates.removesuffix("s")
+        interval = "none" if np.isnan(row.low) else f"{low} to {high}"
+        cells.append((row.family, row.label, mean, interval, f"{row.n} {of}"))
     note = NOTE if any(row.warning for row in rows) else ""
     return write_table(head, cells, format, right=[2], note=note)
 

@@ -443,10 +443,9 @@ class Range:
         """Refuses what is not a range."""
         checks.choice("log", self.log, (True, False))
         low, high = checks.number("low", self.low), checks.number("high", self.high)
-        if not low < high:
-            raise ValueError(f"Range: low {low}, high {high}; accepted: low < high")
-        if self.log and not low > 0:
-            raise ValueError(f"Range: low {self.low} with log=True; accepted: low > 0")
+        if not low < high or (self.log and not low > 0):
+            seen = f"low {self.low}, high {self.high}, log={self.log}"
+            raise ValueError(f"Range: {seen}; accepted: low < high, and low > 0 with log=True")
 
     def at(self, share: float) -> float:
         """The number at a share 0..1 of the way."""
@@ -542,20 +541,18 @@ class Tuned(NamedTuple):
 
     def table(self, format: str = "text") -> str:
         """All candidates by score, as "text", "markdown", "latex" or "csv"."""
-        rows = [["setting", "worst ratio", "regret in training", "interval", "runs", "dropped"]]
-        for settings, (value, low, high, count, *_), dropped, score in sorted(
-            self.candidates, key=lambda candidate: candidate.score
-        ):
+        head = ["setting", "worst ratio", "regret in training", "interval", "runs", "dropped"]
+        right, rows = [1, 2, 4], []
+        for one in sorted(self.candidates, key=lambda candidate: candidate.score):
+            value, low, high, count = one.regret[:4]
             interval = "none" if np.isnan(low) else f"{low:.4g} to {high:.4g}"
-            out = "" if dropped is None else f"after round {dropped}"
-            rows.append(
-                [words(settings), f"{score:.4g}", f"{value:.4g}", interval, str(count), out]
-            )
-        right = [1, 2, 4]
-        if all(candidate.score == candidate.regret.value for candidate in self.candidates):
-            rows, right = [[setting, *others] for setting, _, *others in rows], [1, 3]
-        head, *lines = rows
-        return write_table(head, lines, format, right=right)
+            dropped = "" if one.dropped is None else f"after round {one.dropped}"
+            regret = [f"{value:.4g}", interval, str(count), dropped]
+            rows.append([words(one.settings), f"{one.score:.4g}", *regret])
+        if all(one.score == one.regret.value for one in self.candidates):
+            head, *rows = [[setting, *others] for setting, _, *others in (head, *rows)]
+            right = [1, 3]
+        return write_table(head, rows, format, right=right)
 
     def __str__(self) -> str:
         """The settings, their ties and the check."""
@@ -621,7 +618,16 @@ def tune(
     count = sum(map(len, tasks))
     how: dict[str, Any] = {"first_seeds": first_seeds, "level": level, "seed": seed, "score": score}
     race = Tuner(count, budget, tasks=None if score == MEAN else tasks, **how)
-    settings = _settings(space, method, num_candidates, budget, count * first_seeds, seed)
+    usual = RANDOM if ranges_in(space) else GRID
+    method = usual if method is None else method
+    accept("method", method, METHODS)
+    if method == GRID and num_candidates is not None:
+        seen = f"{num_candidates} with method {GRID!r}"
+        raise ValueError(f"num_candidates: {seen}; accepted: with {RANDOM!r}")
+    if num_candidates is None:
+        num_candidates = max(2, min(MOST_CANDIDATES, budget // (2 * count * first_seeds)))
+    drawn = method == RANDOM
+    settings = random_settings(space, num_candidates, seed) if drawn else grid_settings(space)
     points(learner, settings)  # unknown parameters are refused before anything runs
     race.add(settings)
 
@@ -697,28 +703,6 @@ def split(
                 f"check[{name!r}]: {what}; accepted: instances that training does not see"
             )
     return dict(instances), dict(check), f"{len(checking)} other instances"
-
-
-def _settings(
-    space: Space,
-    method: str | None,
-    num_candidates: int | None,
-    budget: int,
-    cost: int,
-    seed: int,
-) -> list[dict[str, float]]:
-    usual = RANDOM if ranges_in(space) else GRID
-    method = usual if method is None else method
-    accept("method", method, METHODS)
-    if method == RANDOM:
-        affordable = max(2, min(MOST_CANDIDATES, budget // (2 * cost)))
-        return random_settings(
-            space, affordable if num_candidates is None else num_candidates, seed
-        )
-    if num_candidates is not None:
-        seen = f"{num_candidates} with method {GRID!r}"
-        raise ValueError(f"num_candidates: {seen}; accepted: with {RANDOM!r}")
-    return grid_settings(space)
 
 
 def _totals(num_episodes: int | Sequence[int], score: str) -> list[int]:

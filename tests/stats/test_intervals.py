@@ -344,8 +344,9 @@ def test_intervals_do_not_widen_when_runs_are_added():
     values = np.random.default_rng(0).exponential(size=(64, 4)) * [1, 1.5, 2, 3]
     widths = []
     for count in range(2, 65):
-        found = joint_intervals(paired_differences([values[:count]]))
-        widths.append((found.high - found.low) / 2 / found.error)
+        strata = paired_differences([values[:count]])
+        found = joint_intervals(strata)
+        widths.append((found.high - found.low) / 2 / standard_error(strata)[0])
     assert (np.diff(widths, axis=0) < 0).all()
 
 

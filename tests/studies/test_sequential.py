@@ -58,10 +58,8 @@ def test_looks_at_too_few_runs_spend_nothing():
 def test_clear_differences_stop_early_and_small_ones_late():
     rng = np.random.default_rng(33)
     near = sequence(bell(rng) + np.array([0.0, 20.0, 40.0]))
-    assert [look.num_seeds for look in near.looks] == [
-        8,
-        16,
-    ]  # 10 are the fewest at the first alpha
+    # 10 are the fewest at the first alpha
+    assert [look.num_seeds for look in near.looks] == [8, 16]
     assert near.comparison().ranking() == "1. a; 2. b; 3. c"
     far = sequence(bell(rng) + np.array([0.0, 1.0, 6.0]))
     assert len(far.looks) > 1
@@ -114,9 +112,8 @@ def mdp():
 
 def test_seeds_are_added_until_all_is_decided(mdp, tmp_path):
     learners = {name: jb.make_learner(name) for name in ("uniform", "oracle")}
-    found = jb.until_decided(
-        learners, {"I1": mdp}, 40, max_seeds=16, checkpoint=tmp_path, progress=False
-    )
+    how = {"checkpoint": tmp_path, "progress": False}
+    found = jb.until_decided(learners, {"I1": mdp}, 40, max_seeds=16, **how)
     assert found.stopped == "every pair is settled"
     assert found.dataset.sizes["seed"] == 8
     assert "1. oracle; 2. uniform" in str(found)
@@ -124,14 +121,13 @@ def test_seeds_are_added_until_all_is_decided(mdp, tmp_path):
 
 def test_the_budget_ends_it_and_the_runs_are_those_of_one_sweep(mdp):
     twins = {name: jb.make_learner("ucbvi") for name in ("one", "other")}
-    found = jb.until_decided(
-        twins, {"I1": mdp}, 40, max_seeds=6, first_seeds=3, progress=False, seed=4
-    )
+    how = {"progress": False, "seed": 4}
+    found = jb.until_decided(twins, {"I1": mdp}, 40, max_seeds=6, first_seeds=3, **how)
     assert [look.num_seeds for look in found.looks] == [3, 6]
     assert found.stopped == "1 of 1 pairs are open after the budget of 6 seeds"
     assert [look.alpha for look in found.looks] == pytest.approx([0, 0.05])
     assert found.comparison.ranking() == "1-2. one; 1-2. other"
-    whole = jb.sweep(twins, {"I1": mdp}, 40, num_seeds=6, seed=4, progress=False)
+    whole = jb.sweep(twins, {"I1": mdp}, 40, num_seeds=6, **how)
     np.testing.assert_array_equal(found.dataset["regret"].values, whole["regret"].values)
 
 

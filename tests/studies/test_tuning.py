@@ -24,15 +24,23 @@ from jaxbandit.studies.tuning import (
 SIZES = {"horizon": 3, "capacity": 1, "num_values": 3}
 
 
-def race(means, rng, budget, instances=3, spread=1.0, **how):
-    """A race whose candidate j has mean regret means[j]; instances differ, seeds are shared."""
-    tuner = Tuner(instances, budget, **how)
-    tuner.add([{"x": float(j)} for j in range(len(means))])
-    shared = {}
+UCBVI = jb.make_learner("ucbvi")
+I1 = jb.make_instance("prophet-uniform", **SIZES)
+
+
+def started(count, *args, **how):
+    """A race of the candidates x = 0, 1, ..."""
+    tuner = Tuner(*args, **how)
+    tuner.add([{"x": float(j)} for j in range(count)])
+    return tuner
+
+
+def race(means, rng, budget):
+    """A race on three instances whose candidate j has mean regret means[j]; what instances and seeds bring is shared."""
+    tuner = started(len(means), 3, budget)
     while (asked := tuner.ask()) is not None:
-        shape = (1, instances, asked.num_seeds)
-        luck = shared.setdefault(asked.number, rng.gamma(4.0, 1.0, shape))
-        own = rng.normal(0.0, spread, (len(asked.candidates), *shape[1:]))
+        luck = rng.gamma(4.0, 1.0, (3, asked.num_seeds))
+        own = rng.normal(0.0, 1.0, (len(asked.candidates), 3, asked.num_seeds))
         tuner.tell(asked, np.asarray(means)[list(asked.candidates), None, None] + luck + own)
     return tuner
 
@@ -54,8 +62,7 @@ def test_the_best_is_dropped_rarely_and_the_budget_goes_to_the_good():
 
 
 def test_one_lucky_seed_drops_nobody():
-    tuner = Tuner(1, 100)
-    tuner.add([{"x": 0.0}, {"x": 1.0}])
+    tuner = started(2, 1, 100)
     asked = tuner.ask()
     assert asked.num_seeds == 2
     tuner.tell(asked, [[[1.0, 10.0]], [[100.0, 11.0]]])
@@ -64,18 +71,17 @@ def test_one_lucky_seed_drops_nobody():
 
 def test_clearly_worse_is_the_paired_t_test_with_no_p_value_below_that_of_signs():
     values = np.random.default_rng(42).normal([0.0, 0.6, 3.0], 1.0, (9, 3))
-    by_scipy = [
-        scipy_stats.ttest_rel(values[:, j], values[:, 0], alternative="greater").pvalue
-        for j in (1, 2)
+    tests = [
+        scipy_stats.ttest_rel(values[:, j], values[:, 0], alternative="greater") for j in (1, 2)
     ]
+    by_scipy = [test.pvalue for test in tests]
     for alpha in (0.5, 0.1, 0.01, 1e-4):
         found = clearly_worse([values], 0, alpha, 2)
         assert found.tolist() == [False, *(max(p, 2**-9) < alpha / 2 for p in by_scipy)]
 
 
 def test_rounds_double_the_seeds_and_end_with_the_budget():
-    tuner = Tuner(2, 50, seed=7)
-    tuner.add([{"x": 0.0}, {"x": 1.0}])
+    tuner = started(2, 2, 50, seed=7)
     sizes, seeds = [], []
     while (asked := tuner.ask()) is not None:
         sizes.append(asked.num_seeds)
@@ -88,8 +94,7 @@ def test_rounds_double_the_seeds_and_end_with_the_budget():
 
 
 def test_late_candidates_catch_up_on_the_same_seeds():
-    tuner = Tuner(1, 1000)
-    tuner.add([{"x": 0.0}, {"x": 1.0}])
+    tuner = started(2, 1, 1000)
     first = tuner.ask()
     tuner.tell(first, np.array([[[1.0, 2.0]], [[1.1, 2.2]]]))
     (late,) = tuner.add([{"x": 2.0}])
@@ -102,15 +107,13 @@ def test_late_candidates_catch_up_on_the_same_seeds():
 
 def test_another_optimiser_can_drive_it():
     """It proposes a few settings at a time and hears the regret of each, as with Optuna."""
-    mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=1, num_values=3)
-    learner, rng, heard = jb.make_learner("ucbvi"), np.random.default_rng(0), []
-    tuner = jb.Tuner(num_instances=1, budget=60)
+    rng, heard, tuner = np.random.default_rng(0), [], jb.Tuner(num_instances=1, budget=60)
     for _ in range(2):
         added = tuner.add([{"bonus_scale": float(c)} for c in rng.uniform(0.01, 5.0, 3)])
         asked = tuner.ask()
-        many = jb.points(learner, asked.settings)
+        many = {"UCB-VI": jb.points(UCBVI, asked.settings)}
         how = {"num_seeds": asked.num_seeds, "seed": asked.seed, "progress": False}
-        tuner.tell(asked, jb.sweep({"UCB-VI": many}, {"I1": mdp}, 200, **how))
+        tuner.tell(asked, jb.sweep(many, {"I1": I1}, 200, **how))
         heard += [tuner.candidates[j].regret.value for j in added]
     assert len(heard) == 6
     assert np.isfinite(heard).all()
@@ -142,8 +145,7 @@ def test_a_budget_for_no_round_and_an_answer_before_any():
 
 
 def test_answers_of_the_wrong_shape_or_twice_are_refused():
-    tuner = Tuner(1, 100)
-    tuner.add([{"x": 0.0}, {"x": 1.0}])
+    tuner = started(2, 1, 100)
     asked = tuner.ask()
     with pytest.raises(ValueError, match=r"regret: shape \(2, 2\).*seeds\] = \(2, 1, 2\)"):
         tuner.tell(asked, np.ones((2, 2)))
@@ -172,12 +174,11 @@ def test_bounds_are_where_the_paired_t_test_turns():
     one, two = rng.gamma(9.0, 1.0, (2, 7)), rng.gamma(9.0, 1.0, (3, 7))
     for tail in (0.05, 0.001):
         low, high = (ratio_bounds(one, two, tail, upper) for upper in (False, True))
-        for c in range(2):
-            for i in range(3):
-                for ratio, side in ((low[c, i], "greater"), (high[c, i], "less")):
-                    if np.isfinite(ratio) and ratio > 0:
-                        p = scipy_stats.ttest_rel(one[c], ratio * two[i], alternative=side).pvalue
-                        assert p == pytest.approx(tail, rel=1e-6)
+        for c, i in np.ndindex(2, 3):
+            for ratio, side in ((low[c, i], "greater"), (high[c, i], "less")):
+                if np.isfinite(ratio) and ratio > 0:
+                    p = scipy_stats.ttest_rel(one[c], ratio * two[i], alternative=side).pvalue
+                    assert p == pytest.approx(tail, rel=1e-6)
 
 
 def test_a_mean_that_may_be_zero_bounds_nothing():
@@ -206,25 +207,16 @@ def test_the_truly_best_is_dropped_rarely_and_the_poor_often():
 def test_a_race_for_the_worst_ratio_names_the_generalist():
     rng = np.random.default_rng(7)
     means = np.array([[1.0, 9.0, 3.0], [2.0, 2.0, 2.0], [9.0, 1.0, 1.0]])
-    tuner = Tuner(COLUMNS, 10_000, first_seeds=SEEDS, score="worst-ratio", tasks=TASKS)
-    tuner.add([{"x": float(j)} for j in range(3)])
+    tuner = started(3, COLUMNS, 10_000, first_seeds=SEEDS, score="worst-ratio", tasks=TASKS)
     asked = tuner.ask()
     runs = told(means, rng)
     tuner.tell(asked, runs)
-    by_hand = [
-        max(
-            np.mean([runs[c, j].mean() for j in task])
-            / min(np.mean([runs[i, j].mean() for j in task]) for i in range(3))
-            for task in TASKS
-        )
-        for c in range(3)
-    ]
-    np.testing.assert_allclose([c.score for c in tuner.candidates], by_hand)
+    by_hand = np.array([[runs[c, task].mean() for task in TASKS] for c in range(3)])
+    worst = (by_hand / by_hand.min(axis=0)).max(axis=1)
+    np.testing.assert_allclose([c.score for c in tuner.candidates], worst)
     assert tuner.best.settings == {"x": 1.0}
     assert tuner.candidates[0].dropped == 1
-    assert tuner.candidates[1].regret.value == pytest.approx(
-        np.mean([np.mean([runs[1, j].mean() for j in task]) for task in TASKS])
-    )
+    assert tuner.candidates[1].regret.value == pytest.approx(by_hand[1].mean())
     late = tuner.add([{"x": 3.0}])
     assert np.isnan(tuner.candidates[late[0]].score)
     caught = tuner.ask()
@@ -235,39 +227,35 @@ def test_a_race_for_the_worst_ratio_names_the_generalist():
 
 
 def test_refused_candidates_leave_and_still_set_the_best():
-    tuner = Tuner(2, 100, first_seeds=1, score="worst-ratio", tasks=[[0, 1]])
-    tuner.add([{"x": 0.0}, {"x": 1.0}])
+    tuner = started(2, 2, 100, first_seeds=1, score="worst-ratio", tasks=[[0, 1]])
     tuner.tell(tuner.ask(), [[[1.0], [1.1]], [[2.0], [2.2]]], refused=[0])
     assert tuner.best.settings == {"x": 1.0}
     assert tuner.best.score == pytest.approx(2.0)
 
 
 def test_tuning_by_the_worst_ratio_over_families_and_t():
-    sizes = {"horizon": 3, "capacity": 1, "num_values": 3}
+    names = {"I2": "prophet-random", "pricing": "posted-pricing-random"}
     drawn = {
-        "I2": jb.family("prophet-random", count=2, key=jax.random.key(3), **sizes),
-        "pricing": jb.family("posted-pricing-random", count=2, key=jax.random.key(4), **sizes),
+        name: jb.family(of, count=2, key=jax.random.key(3), **SIZES) for name, of in names.items()
     }
-    other = {"I1": jb.make_instance("prophet-uniform", **sizes)}
     tuned = jb.tune(
-        jb.make_learner("ucbvi"), {"bonus_scale": [0.02, 0.3, 8.0]}, drawn, budget=48, num_episodes=[100, 400],
-        score="worst-ratio", check=other, first_seeds=2, progress=False,
+        UCBVI, {"bonus_scale": [0.02, 0.3, 8.0]}, drawn, budget=48, num_episodes=[100, 400],
+        score="worst-ratio", check={"I1": I1}, first_seeds=2, progress=False,
     )  # fmt: skip
     assert tuned.runs == 48
     ratios = np.ones(3)
+    grid = {"UCB-VI": jb.points(UCBVI, [c.settings for c in tuned.candidates])}
     for total in (100, 400):
-        grid = jb.points(jb.make_learner("ucbvi"), [c.settings for c in tuned.candidates])
-        ds = jb.sweep({"UCB-VI": grid}, drawn, total, num_seeds=2, progress=False)
-        for names in jb.stats.families(ds).values():
-            last = ds["regret"].isel(learner=0, episode=-1).sel(instance=names)
-            means = last.mean(["instance", "seed"]).values
+        last = jb.sweep(grid, drawn, total, num_seeds=2, progress=False)["regret"].isel(episode=-1)
+        for _, part in last.groupby("family"):
+            means = part.isel(learner=0).mean(["instance", "seed"]).values
             ratios = np.maximum(ratios, means / means.min())
     np.testing.assert_allclose([c.score for c in tuned.candidates], ratios)
     assert tuned.settings == tuned.candidates[int(ratios.argmin())].settings
     assert "worst ratio" in tuned.table()
     assert tuned.checked_on == "1 other instances, T = 400"
     with pytest.raises(ValueError, match=r"num_episodes: \[100, 400\] with score 'mean'"):
-        jb.tune(jb.make_learner("ucbvi"), {"bonus_scale": [1.0]}, drawn, 50, [100, 400])
+        jb.tune(UCBVI, {"bonus_scale": [1.0]}, drawn, 50, [100, 400])
 
 
 @pytest.fixture(scope="module")
@@ -295,10 +283,8 @@ def test_large_bonuses_lose(tuned):
 
 def test_training_regret_is_that_of_plain_sweeps(tuned, draws):
     mdps, _, _ = split(draws, None)
-    first = jb.sweep(
-        {"UCB-VI": jb.make_learner("ucbvi", bonus_scale=8.0)},
-        mdps, 400, num_seeds=2, record=jb.record.linear(1), progress=False,
-    )  # fmt: skip
+    poor = {"UCB-VI": jb.make_learner("ucbvi", bonus_scale=8.0)}
+    first = jb.sweep(poor, mdps, 400, num_seeds=2, record=jb.record.linear(1), progress=False)
     worst = next(c for c in tuned.candidates if c.settings["bonus_scale"] == 8.0)
     if worst.dropped == 1:
         assert worst.regret.value == pytest.approx(float(first["regret"].isel(episode=-1).mean()))
@@ -316,25 +302,22 @@ def test_words_and_tables(tuned):
 def test_training_and_checking_are_apart(draws):
     training, checking, words = split(draws, None)
     assert (len(training["I2"]), list(checking)) == (4, ["I2 (kept back)"])
-    together = [mdp for pair in zip(training["I2"], checking["I2 (kept back)"], strict=True) for mdp in pair]  # fmt: skip
-    for j, mdp in enumerate(together):
-        np.testing.assert_array_equal(mdp.reward, np.asarray(draws["I2"].reward)[j])
+    for j, part in enumerate((training["I2"], checking["I2 (kept back)"])):
+        rewards = np.stack([mdp.reward for mdp in part])
+        np.testing.assert_array_equal(rewards, np.asarray(draws["I2"].reward)[j::2])
     assert words == "4 instances kept back"
-    one = {"I1": jb.make_instance("prophet-uniform", **SIZES)}
+    one = {"I1": I1}
     assert split(one, None)[2] == "the same instances with other seeds"
     assert split(one, draws)[2] == "8 other instances"
     two = {**one, "I3": jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3)}
     assert [list(part) for part in split(two, None)[:2]] == [["I1"], ["I3 (kept back)"]]
     with pytest.raises(ValueError, match=r"check\['mine'\]: the same as instances\['I1'\]"):
-        split(one, {"mine": one["I1"]})
+        split(one, {"mine": I1})
 
 
 def test_random_search_over_a_range():
-    mdp = jb.make_instance("prophet-uniform", **SIZES)
-    found = jb.tune(
-        jb.make_learner("ucbvi"), {"bonus_scale": jb.Range(0.01, 10.0)}, {"I1": mdp},
-        budget=40, num_episodes=200, seed=3, progress=False,
-    )  # fmt: skip
+    space = {"bonus_scale": jb.Range(0.01, 10.0)}
+    found = jb.tune(UCBVI, space, {"I1": I1}, 40, num_episodes=200, seed=3, progress=False)
     assert len(found.candidates) == 10
     assert len({c.settings["bonus_scale"] for c in found.candidates}) == 10
     assert found.settings["bonus_scale"] < 1
@@ -355,22 +338,16 @@ def test_whole_learners_keep_what_is_not_tuned():
         ({"space": {"bonus": [1.0]}}, "no scalar parameter 'bonus'; accepted: bonus_scale"),
         ({"space": {}}, "space: {}; accepted: a non-empty dictionary"),
         ({"space": {"a": []}}, r"space\['a'\]: \[\]; accepted"),
-        (
-            {"space": {"a": Range(1.0, 2.0)}, "method": "grid"},
-            "a list of values with method 'grid'",
-        ),
+        ({"space": {"a": Range(1.0, 2.0)}, "method": "grid"}, "a list of values with method 'gri"),
         ({"method": "bayes"}, "method: 'bayes'.*accepted: grid, random"),
         ({"num_candidates": 3}, "num_candidates: 3 with method 'grid'"),
         ({"budget": 3}, "budget: 3 runs; accepted: at least 4"),
     ],
 )
 def test_errors_name_what_is_accepted(how, message):
-    mdp = jb.make_instance("prophet-uniform", **SIZES)
-    known = {"space": {"bonus_scale": [0.1, 1.0]}, "budget": 100}
+    known = {"space": {"bonus_scale": [0.1, 1.0]}, "budget": 100, "instances": {"I1": I1}}
     with pytest.raises(ValueError, match=message):
-        jb.tune(
-            jb.make_learner("ucbvi"), instances={"I1": mdp}, num_episodes=50, progress=False, **{**known, **how}
-        )  # fmt: skip
+        jb.tune(UCBVI, num_episodes=50, progress=False, **known | how)
 
 
 def test_random_settings_fill_every_part_of_a_range():

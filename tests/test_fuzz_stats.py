@@ -43,23 +43,18 @@ def test_odd_values_are_refused_by_name(name):
     for parameter in parameters:
         for odd in fuzzing.ODD:
             arguments = usual | {parameter: odd}
-            if parameter == "level" and odd is not None:
-                checked = lambda _, odd=odd: 0 < float(odd) < 1  # noqa: E731
-            else:
-                checked = lambda _: True  # noqa: E731
+
+            def checked(_, odd=odd, free=parameter != "level" or odd is None):
+                return free or 0 < float(odd) < 1
+
             fuzzing.outcome(fuzzing.Case(name, function, arguments, checked))
 
 
+HOLES = np.where(RUNS > 1, np.nan, RUNS)
+
+
 @pytest.mark.parametrize(
-    "strata",
-    [
-        [RUNS[:1]],
-        [RUNS[:, :2]],
-        [np.where(RUNS > 1, np.nan, RUNS)],
-        [RUNS, RUNS[0]],
-        [],
-        [["a"] * 4],
-    ],
+    "strata", [[RUNS[:1]], [RUNS[:, :2]], [HOLES], [RUNS, RUNS[0]], [], [["a"] * 4]]
 )
 def test_values_that_cannot_be_compared(strata):
     with pytest.raises(ValueError, match=r"strata: .*accepted: a list of arrays \[n, 4\]"):

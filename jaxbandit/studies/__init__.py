@@ -2,21 +2,11 @@
 
 `sequential` adds seeds until learners are told apart, `tuning` looks for a learner's best
 parameters, `hooks` has functions for ``on_chunk``.
-From outside: the names below. May import: `sweeps`, `stats` and everything below them.
+From outside: what `sequential` and `tuning` list in their ``__all__``, and `hooks`. May import: `sweeps`, `stats` and everything below them.
 """
 
-from jaxbandit.studies.sequential import Decided, Judge, Look, until_decided
-from jaxbandit.studies.tuning import Candidate, Range, Round, Tuned, Tuner, tune
+from jaxbandit.studies import sequential, tuning
+from jaxbandit.studies.sequential import *  # noqa: F403
+from jaxbandit.studies.tuning import *  # noqa: F403
 
-__all__ = [
-    "Candidate",
-    "Decided",
-    "Judge",
-    "Look",
-    "Range",
-    "Round",
-    "Tuned",
-    "Tuner",
-    "tune",
-    "until_decided",
-]
+__all__ = [*sequential.__all__, *tuning.__all__]  # noqa: PLE0604

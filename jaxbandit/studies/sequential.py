@@ -34,6 +34,7 @@ from jaxbandit.sweeps import LearnerGrid, sweep
 if TYPE_CHECKING:
     from xarray import Dataset
 
+__all__ = ["Decided", "Judge", "Look", "until_decided"]
 FIRST_SEEDS = 8
 """Fewer can decide little: `fewest_runs` says how many a look needs."""
 

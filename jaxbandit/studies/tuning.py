@@ -67,6 +67,7 @@ from jaxbandit.sweeps import points, sweep
 from jaxbandit.sweeps.arguments import expand_instances
 from jaxbandit.tabular import write_table
 
+__all__ = ["Candidate", "Range", "Round", "Tuned", "Tuner", "tune"]
 SCORES = MEAN, WORST_RATIO = "mean", "worst-ratio"
 METHODS = GRID, RANDOM = "grid", "random"
 LEAST = 1e-9

@@ -305,7 +305,7 @@ def coins(rng, count):
 @pytest.mark.parametrize("draw", [skewed, coins])
 @pytest.mark.parametrize("sizes", [[3], [8], [9], [32], [6, 6]])
 def test_pairs_are_wrongly_decided_no_more_often_than_the_level_says(draw, sizes):
-    """All true differences are 0. Allowed: 5 % and 4 simulation errors of 1.3 % (false-alarm rate 3e-5 at exactly 5 %)."""
+    """All true differences are 0. Allowed: 5 % and 4 simulation errors of 1.1 % (false-alarm rate 3e-5 at exactly 5 %)."""
     rng = np.random.default_rng(21)
     wrong = 0
     for _ in range(REPETITIONS):
@@ -327,9 +327,8 @@ def test_few_equal_differences_decide_nothing():
         assert ("decide nothing" in found.method) is not can
         assert ("none" in found.table()) is not can
     assert not compare_values(["A", "B"], [[[1, 2], [3, 4]]]).decided
-    assert compare_values(
-        ["A", "B"], [[[1, 2.0]] * 3, [[5, 6.0]] * 3]
-    ).decided  # 6 runs in two strata
+    six = [[[1, 2.0]] * 3, [[5, 6.0]] * 3]  # in two strata
+    assert compare_values(["A", "B"], six).decided
 
 
 def test_few_equal_runs_have_no_interval():
@@ -391,11 +390,7 @@ def test_p_values_agree_with_intervals():
 
 
 ONES, EPISODES = np.ones((3, 2)), np.arange(1.0, 5.0)
-FLAT, AT_FIRST, GAP = (
-    np.ones((3, 4)),
-    [[0, 0, 0, 0], [1, 2, 3, 4]],
-    [[1, 2, np.nan, 4], [1, 2, 3, 4]],
-)
+FLAT, AT_FIRST, GAP = np.ones((3, 4)), [[0] * 4, [1, 2, 3, 4]], [[1, 2, np.nan, 4], [1, 2, 3, 4]]
 REFUSED = [
     (band, (ONES, "bootstrp"), {}, "'bootstrp'; did you mean 'bootstrap'.* accepted: t, b"),
     (band, (np.ones(3),), {}, r"curves: shape \(3,\); accepted: \[n, points\]"),
@@ -409,12 +404,7 @@ REFUSED = [
     (mean_interval, ([1.0, 2.0, -np.inf],), {}, "values: -inf in replicate 2"),
     (mean_interval, ([1.0, -1.0],), {"kind": "skewed"}, r"values: -1.0 for kind 'skewed'"),
     (mean_interval, ([1.0],), {"kind": "bootstrap"}, "kind: 'bootstrap'; accepted: t, skewed"),
-    (
-        loglog_slope,
-        (EPISODES[:2], FLAT),
-        {},
-        r"episodes: shape \(2,\); accepted: positive and incr",
-    ),
+    (loglog_slope, (EPISODES[:2], FLAT), {}, r"episodes: shape \(2,\); accepted: positive"),
     (loglog_slope, (EPISODES[::-1], FLAT), {}, "accepted: positive and increasing"),
     (loglog_slope, (EPISODES, 0 * FLAT), {}, "curves: the mean regret, .* is 0 on the fitted part"),
     (loglog_slope, (EPISODES, FLAT, 9), {}, "fit_from: 9; accepted: an episode before the last, 4"),
@@ -423,12 +413,7 @@ REFUSED = [
     (loglog_slope, (EPISODES, FLAT), {"level": 95}, "level: 95; accepted"),
     (time_to_average_regret, (EPISODES, FLAT, np.nan), {}, "target: nan; accepted"),
     (time_to_average_regret, (EPISODES, FLAT, 0), {}, "target: 0; accepted: a finite number > 0"),
-    (
-        joint_intervals,
-        ([ONES, ONES[:1]],),
-        {},
-        r"strata: \[3, 1\] replicates; accepted: at least 2",
-    ),
+    (joint_intervals, ([ONES, ONES[:1]],), {}, r"strata: \[3, 1\] replicates; accepted: at l"),
 ]
 
 

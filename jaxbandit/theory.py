@@ -133,13 +133,8 @@ def schedule(
     per_arm = np.ceil(episodes_scale * 12 * log_t / eps**2)
     last = np.cumsum(arms * per_arm)
     cut = np.flatnonzero(last > num_episodes)
-    return Schedule(
-        epsilons=eps,
-        episodes_per_arm=per_arm,
-        episodes_per_phase=arms * per_arm,
-        last_episode=last,
-        phase_cut=int(cut[0]) if cut.size else None,
-    )
+    found = int(cut[0]) if cut.size else None
+    return Schedule(eps, per_arm, arms * per_arm, last, phase_cut=found)
 
 
 @takes(horizon=SIZE, width=SIZE, num_actions=SIZE)

@@ -275,8 +275,8 @@ def compare_intervals(
     for a, b, difference, low, high, p in zip(*columns, strict=True):
         if high < 0 or (low <= 0 and place[b] < place[a]):
             a, b, difference, low, high = b, a, -difference, -high, -low  # noqa: PLW2901
-        about_it: dict[str, Any] = {"high": high, "p_value": p, "enough": enough}
-        pairs[place[a], place[b]] = Pair(learners[a], learners[b], difference, low, **about_it)
+        rest: dict[str, Any] = {"high": high, "p_value": p, "enough": enough}
+        pairs[place[a], place[b]] = Pair(learners[a], learners[b], difference, low, **rest)
     return Comparison(
         learners=tuple(learners[j] for j in order),
         means=tuple(means[order].tolist()),

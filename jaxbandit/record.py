@@ -45,17 +45,16 @@ class Recording:
             [3, 5, 8, 10]
         """
         total = whole("num_episodes", num_episodes, at_most=MOST_EPISODES)
+        found: Any = self.episodes
         if self.kind == "linear":
             # Python integers: total * j may pass 2^63
-            return _tidy([-(-total * j // self.count) for j in range(1, self.count + 1)], total)
-        if self.kind == "log":
-            first = min(self.first, total)
-            return _tidy(np.rint(np.geomspace(first, total, self.count)).astype(np.int64), total)
-        if self.episodes and self.episodes[-1] > total:
-            raise ValueError(
-                f"record: episode {self.episodes[-1]}; accepted: 1..{total} (num_episodes)"
-            )
-        return _tidy(self.episodes, total)
+            found = [-(-total * j // self.count) for j in range(1, self.count + 1)]
+        elif self.kind == "log":
+            found = np.rint(np.geomspace(min(self.first, total), total, self.count))
+        elif found and found[-1] > total:
+            raise ValueError(f"record: episode {found[-1]}; accepted: 1..{total} (num_episodes)")
+        inside = np.clip(np.asarray(found, np.int64), 1, total)
+        return np.unique(np.append(inside, np.int64(total)))
 
     def describe(self) -> dict[str, Any]:
         """The recording as plain data, for configurations."""
@@ -104,8 +103,3 @@ def explicit(episodes: Iterable[int]) -> Recording:
     if any(b <= a for a, b in itertools.pairwise(listed)):
         raise ValueError(f"episodes: {given}; accepted: whole numbers, strictly increasing")
     return Recording("explicit", len(listed), episodes=tuple(listed))
-
-
-def _tidy(points: Any, total: int) -> np.ndarray:
-    """Sorted, without repetition, clipped to 1..T and ending with T."""
-    return np.unique(np.append(np.clip(np.asarray(points, np.int64), 1, total), np.int64(total)))

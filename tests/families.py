@@ -86,3 +86,22 @@ def expectation(tables, policy, level, stage=0):
             if weight * p > 0:
                 total += weight * p * (r + expectation(tables, policy, s, stage + 1))
     return total
+
+
+def visits(mdp, policy):
+    """The probability of visiting every state, path by path."""
+    prob, _, next_level = as_lists(mdp)
+    found = np.zeros((mdp.horizon, mdp.width + 1))
+
+    def walk(stage, level, weight):
+        if stage == mdp.horizon or not weight:
+            return
+        found[stage, level] += weight
+        chosen = policy[stage][level]
+        choices = {int(chosen): 1.0} if np.ndim(chosen) == 0 else dict(enumerate(chosen))
+        for a, share in choices.items():
+            for p, s in zip(prob[stage][level][a], next_level[stage][level][a], strict=True):
+                walk(stage + 1, s, weight * float(share) * p)
+
+    walk(0, int(mdp.start), 1.0)
+    return found

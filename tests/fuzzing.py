@@ -157,26 +157,6 @@ def value_of(mdp, policy):
     return families.expectation(families.as_lists(mdp), exact, int(mdp.start))
 
 
-def visits_of(mdp, policy):
-    """Probability of visiting every state, path by path."""
-    prob, _, next_level = families.as_lists(mdp)
-    array = np.asarray(policy)
-    visits = np.zeros((mdp.horizon, mdp.width + 1))
-
-    def walk(stage, level, weight):
-        if stage == mdp.horizon or not weight:
-            return
-        visits[stage, level] += weight
-        chosen = array[stage, level]
-        choices = {int(chosen): 1.0} if array.ndim == 2 else dict(enumerate(chosen))
-        for a, share in choices.items():
-            for p, s in zip(prob[stage][level][a], next_level[stage][level][a], strict=True):
-                walk(stage + 1, s, weight * float(share) * p)
-
-    walk(0, int(mdp.start), 1.0)
-    return visits
-
-
 def check_instance(mdp):
     """A right instance: valid, and its optimal value is that of trying everything."""
     assert jb.validate(mdp) is mdp

@@ -5,6 +5,7 @@ checked against plain Python loops where the instance is small enough, which all
 """
 
 import collections
+import functools
 import inspect
 import itertools
 import math
@@ -17,7 +18,6 @@ import pytest
 from fuzzing import RULES, Case, drawn, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats as scipy_stats
 from test_fuzz_studies import NAMES as STUDIES
 from test_fuzz_studies import study
 
@@ -30,8 +30,6 @@ PLANNERS = ["evaluate", "policy_values", "regret", "visitation"]
 OF_AN_MDP = ["gaps", "mean_reward", "optimal", "optimal_values", "transition_kernel", "validate"]
 THEORY = ["thresholds", "schedule", "upper_bound_general", "upper_bound_ordered", "lower_bound_general",
           "lower_bound_ordered", "hard_gap_general", "hard_gap_ordered"]  # fmt: skip
-STATS = ["band", "mean_interval", "paired_difference", "loglog_slope", "time_to_average_regret",
-         "final_table", "regret_band", "regret_difference", "replicates", "families"]  # fmt: skip
 RECORDS = ["BlockForm", "Blocks", "CheckpointError", "INSTANCES", "LEARNERS", "Learner", "MDP", "Plan", "Problem",
            "SweepInterrupted"]  # fmt: skip
 """Containers and errors: they hold what they are given, and its checks are those of the functions."""
@@ -94,7 +92,7 @@ def planning(draw):
         elif name == "regret":
             expected = fuzzing.best_value(families.as_lists(mdp), int(mdp.start)) - value
         elif name == "visitation":
-            expected = fuzzing.visits_of(mdp, policy)
+            expected = families.visits(mdp, policy)
         else:
             answer, expected = answer[0, int(mdp.start)], value
         np.testing.assert_allclose(np.asarray(answer), expected, rtol=1e-4, atol=1e-5)
@@ -154,41 +152,6 @@ def theory(draw):
     return Case(f"theory.{name}", function, drawn(draw, known), check)
 
 
-def statistics(draw):
-    name = draw(st.sampled_from(STATS))
-    function = getattr(jb.stats, name)
-    rng = np.random.default_rng(draw(st.integers(0, 9)))
-    runs = st.sampled_from([rng.gamma(2.0, size=(n, 4)).cumsum(1) for n in (1, 3, 9)])
-    three = st.just(rng.gamma(2.0, size=(3, 4)))
-    good = {"curves": runs, "values": st.just(rng.normal(size=5)), "first": three, "second": three,
-            "ds": st.just(fuzzing.sweep_results()), "episodes": st.just(np.array([1, 10, 100, 1000])),
-            "target": st.just(0.1), "level": st.sampled_from([0.95, 0.5]), "kind": st.sampled_from(jb.stats.KINDS),
-            "key": st.sampled_from([0, fuzzing.KEY]), "num_resamples": st.just(50), "fit_from": st.none(),
-            "learner": st.just("UCB-VI"), "learners": st.none(), "panels": st.none(), "instance": st.just("I1"),
-            "family": st.none(), "parameter": st.none(), "variable": st.just("regret"),
-            "replicates": st.just("seeds")}  # fmt: skip
-    if name == "regret_difference":
-        good |= {"first": st.just("ExpRef"), "second": st.just("UCB-VI")}
-    known = {p: good[p] for p in inspect.signature(function).parameters if p in good}
-    arguments = drawn(draw, known, odds=0.1)
-
-    def check(answer):
-        if name == "mean_interval" and answer.n > 1:
-            values = np.asarray(arguments["values"], np.float64)
-            values = values[~np.isnan(values)]
-            mean, error = values.mean(), scipy_stats.sem(values)
-            low, high = scipy_stats.t.interval(answer.level, values.size - 1, mean, error)
-            if arguments.get("kind", "t") == "t":
-                np.testing.assert_allclose(answer[:3], (mean, low, high), rtol=1e-6, atol=1e-9)
-        if name in ("band", "regret_band", "regret_difference", "paired_difference"):
-            assert np.isfinite(answer.center).all() or not answer.n
-            within = (answer.low <= answer.center) & (answer.center <= answer.high)
-            no_spread = np.isnan(answer.low) & np.isnan(answer.high)
-            assert answer.n < 2 or (within | no_spread).all()
-
-    return Case(f"stats.{name}", function, arguments, check)
-
-
 def grid(draw):
     learner = jb.make_learner("ucbvi")
     arguments = drawn(
@@ -204,20 +167,14 @@ def grid(draw):
 
 
 def family(draw):
-    known = {
-        "count": fuzzing.sizes(),
-        "key": fuzzing.KEYS,
-        "horizon": st.just(2),
-        "capacity": st.just(1),
-    }
-    arguments = {"num_values": 2, **drawn(draw, known)}
-    call = lambda **a: jb.family("prophet-random", **a)  # noqa: E731
-    return Case(
-        "family",
-        call,
-        arguments,
-        lambda made: fuzzing.check_instance(jax.tree.map(lambda x: x[0], made)),
-    )
+    known = {"count": fuzzing.sizes(), "key": fuzzing.KEYS}
+    sizes = {"horizon": 2, "capacity": 1, "num_values": 2}
+
+    def check(made):
+        fuzzing.check_instance(jax.tree.map(lambda x: x[0], made))
+
+    call = functools.partial(jb.family, "prophet-random")
+    return Case("family", call, {**sizes, **drawn(draw, known)}, check)
 
 
 def files(draw, folder):
@@ -257,7 +214,7 @@ def registration(draw):
     return Case(name, call, arguments, lambda made: made is not None)
 
 
-KINDS = [instance, instance, learner, planning, planning, of_an_mdp, record, theory, statistics, statistics, grid,
+KINDS = [instance, instance, learner, planning, planning, of_an_mdp, record, theory, grid,
          family, registration]  # fmt: skip
 COVERED = {*PLANNERS, *OF_AN_MDP, *RECORDS, *ELSEWHERE, *STUDIES, "record", "theory", "stats", "grid", "family", "save", "load",
            "make_instance", "make_learner", "register_instance", "register_learner", "plan", "lane_key"}  # fmt: skip

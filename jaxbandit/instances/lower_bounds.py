@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import theory
-from jaxbandit.checks import number, real_array
+from jaxbandit.checks import number
 from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP
-from jaxbandit.specs import Whole, takes
+from jaxbandit.specs import Values, Whole, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.threefry import single_key
 
@@ -28,7 +28,12 @@ STAGES, ACTIONS = 0, 1
 
 
 @checks.single_precision
-@takes(num_actions=Whole(1), horizon=Whole(1), num_episodes=Whole(1))
+@takes(
+    num_actions=Whole(1),
+    theta=Values("H", low=0, whole=True),
+    horizon=Whole(1),
+    num_episodes=Whole(1),
+)
 def hard_general(
     num_actions: int,
     theta: Any = None,
@@ -77,7 +82,14 @@ def hard_general(
 
 
 @checks.single_precision
-@takes(horizon=Whole(2), num_actions=Whole(1), num_downs=Whole(1), num_episodes=Whole(1))
+@takes(
+    horizon=Whole(2),
+    num_actions=Whole(1),
+    down_stages=Values("k", low=1, whole=True),
+    down_actions=Values("k", low=1, whole=True),
+    num_downs=Whole(1),
+    num_episodes=Whole(1),
+)
 def hard_ordered(
     horizon: int,
     num_actions: int,
@@ -136,11 +148,8 @@ def _path(
     horizon: int, num_actions: int, stages: Any, actions: Any, num_downs: int | None, key: Any
 ):
     """The given or drawn down stages and down actions, int32 [k] each."""
-    given = (("down_stages", stages), ("down_actions", actions))
-    arrays = [real_array(name, x, "a list of integers") for name, x in given if x is not None]
-    sizes = [array.shape[0] if array.ndim else 0 for array in arrays]
-    if num_downs is not None:
-        sizes.insert(0, num_downs)
+    sizes = [] if num_downs is None else [num_downs]
+    sizes += [x.shape[0] for x in (stages, actions) if x is not None]
     if (stages is None or actions is None) and (key is None or not sizes):
         missing = "down_stages" if stages is None else "down_actions"
         raise ValueError(
@@ -151,10 +160,8 @@ def _path(
             f"down_stages, down_actions: sizes {sizes} (num_downs first, if given); accepted: all the same"
         )
     downs = sizes[0]
-    if not 0 < downs < horizon:
-        raise ValueError(
-            f"num_downs: {downs}; accepted: at least 1, less than the horizon {horizon}"
-        )
+    if downs >= horizon:
+        raise ValueError(f"num_downs: {downs}; accepted: less than the horizon {horizon}")
     if stages is None:
         role = jax.random.fold_in(single_key(key), STAGES)
         stages = jnp.sort(jax.random.choice(role, horizon - 1, (downs,), replace=False)) + 1
@@ -170,16 +177,12 @@ def _path(
 
 
 def _integers(name: str, values: Any, low: int, high: int) -> Array:
-    """``values`` as int32 [n], n >= 1, all within low..high."""
-    accepted = "a non-empty list of integers"
-    array = real_array(name, values, accepted)
-    if array.ndim != 1 or not array.shape[0] or array.dtype.kind not in "iu":
-        raise ValueError(f"{name}: {values!r}; accepted: {accepted}")
-    if checks.is_concrete(array):
-        for x in np.asarray(array).tolist():
+    """``values`` as int32 [n], all within low..high."""
+    if checks.is_concrete(values):
+        for x in np.asarray(values).tolist():
             if not low <= x <= high:
-                raise ValueError(f"{name}: entry {x}; accepted: {low}..{high}")
-    return jnp.asarray(array, jnp.int32)
+                raise ValueError(f"{name}: entry {x:g}; accepted: {low}..{high}")
+    return jnp.asarray(values, jnp.int32)
 
 
 def _gap(gap: Any, num_episodes: int | None, of_the_proof: Callable[[int], float]) -> Array:

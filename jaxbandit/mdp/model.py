@@ -262,7 +262,12 @@ def checked(mdp: MDP) -> MDP:
         return mdp
     mdp = canonical(mdp)
     prob, reward, nxt = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
-    check_values(prob, reward, nxt, int(mdp.start))
+    distributions("MDP.prob", prob, AXES)
+    # also where float64 is run in float32
+    entries("MDP.reward", reward, ~(np.abs(reward) <= LARGEST), "finite numbers", AXES)
+    entries("MDP.next_level", nxt, (nxt < 0) | (nxt > mdp.width), f"0..{mdp.width}", AXES)
+    if not 1 <= mdp.start <= mdp.width:
+        raise ValueError(f"MDP.start: level {mdp.start}; accepted: 1..{mdp.width}")
     return mdp
 
 
@@ -385,17 +390,6 @@ def ranks(value: Any, shape: tuple[int, ...]) -> Array:
     dense = np.argsort(places, axis=-1).astype(np.int32)
     same = array.dtype == np.int32 and (dense[:, 1:] == host[:, 1:]).all()
     return array if same else dense
-
-
-def check_values(prob: np.ndarray, reward: np.ndarray, nxt: np.ndarray, start: int) -> None:
-    """An error unless probabilities are distributions, rewards finite and levels 0..k."""
-    width = prob.shape[1] - 1
-    distributions("MDP.prob", prob, AXES)
-    # also where float64 is run in float32
-    entries("MDP.reward", reward, ~(np.abs(reward) <= LARGEST), "finite numbers", AXES)
-    entries("MDP.next_level", nxt, (nxt < 0) | (nxt > width), f"0..{width}", AXES)
-    if not 1 <= start <= width:
-        raise ValueError(f"MDP.start: level {start}; accepted: 1..{width}")
 
 
 def check_order(prob: np.ndarray, nxt: np.ndarray, rank: np.ndarray) -> None:

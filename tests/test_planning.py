@@ -25,15 +25,14 @@ def test_every_family_has_a_tiny_instance():
 def test_planners_are_nested_loops(name):
     """The best of all deterministic policies, tail values of every state, losses; all by plain Python."""
     mdp = families.tiny(name)
-    tables, start = families.as_lists(mdp), int(mdp.start)
-    policies = families.all_policies(mdp)
-    values = [families.expectation(tables, policy, start) for policy in policies.tolist()]
+    start, policies = int(mdp.start), families.all_policies(mdp)
+    values = [families.tails(mdp, policy)[0, start] for policy in policies]
     best, optimal = jb.optimal(mdp)
     assert best.dtype == mdp.prob.dtype
     assert optimal.dtype == jnp.int32
     np.testing.assert_allclose(best, max(values), rtol=1e-6)
-    found = families.expectation(tables, optimal.tolist(), start)
-    np.testing.assert_allclose(found, max(values), rtol=1e-6)
+    np.testing.assert_allclose(families.tails(mdp, optimal)[0, start], max(values), rtol=1e-6)
+    np.testing.assert_allclose(jb.optimal_values(mdp)[0], families.tails(mdp), rtol=1e-6)
     for j in np.random.default_rng(0).choice(len(policies), 10):
         np.testing.assert_allclose(jb.evaluate(mdp, policies[j]), values[j], rtol=1e-6, atol=1e-9)
     assert float(jb.regret(mdp, optimal)) == 0  # exactly
@@ -41,12 +40,7 @@ def test_planners_are_nested_loops(name):
     for seed in range(3):
         policy = families.random_policy(mdp, seed)
         tails = jb.policy_values(mdp, policy)
-        assert tails.shape == (mdp.horizon + 1, mdp.width + 1)
-        assert not tails[-1].any()
-        rows = policy.astype(float).tolist()
-        for stage, level in np.ndindex(mdp.horizon, mdp.width + 1):
-            expected = families.expectation(tables, rows, level, stage)
-            np.testing.assert_allclose(tails[stage, level], expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(tails, families.tails(mdp, policy), rtol=1e-6, atol=1e-9)
         value = jb.evaluate(mdp, policy)
         np.testing.assert_allclose(value, tails[0, start], rtol=1e-6)
         np.testing.assert_allclose(jb.regret(mdp, policy), best - value, rtol=1e-5, atol=1e-7)
@@ -104,12 +98,10 @@ def test_double_precision_under_x64(name):
     mdp = families.tiny(name)
     value, policy = jb.optimal(mdp)
     assert value.dtype == jnp.float64
-    tables, start = families.as_lists(mdp), int(mdp.start)
-    np.testing.assert_allclose(
-        value, families.expectation(tables, policy.tolist(), start), rtol=1e-13
-    )
+    start, expected = int(mdp.start), families.tails(mdp, policy)
+    np.testing.assert_allclose(value, expected[0, start], rtol=1e-13)
     randomised = families.random_policy(mdp, 0).astype(np.float64)
-    expected = families.expectation(tables, randomised.tolist(), start)
+    expected = families.tails(mdp, randomised)[0, start]
     np.testing.assert_allclose(jb.evaluate(mdp, randomised), expected, rtol=1e-13)
     assert jb.visitation(mdp, policy).dtype == jnp.float64
 

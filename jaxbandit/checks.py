@@ -1,8 +1,8 @@
 """Checks of arguments, written once: what a public function cannot mean is refused at the border.
 
 Every error is a ValueError that reads "argument: value seen; accepted: ...". Nothing here starts
-jax: the checks of tables and policies, which have to know what is being traced, are in
-`jaxbandit.mdp`, `jaxbandit.planning` and `jaxbandit.instances.checks` and build on these.
+jax: what has to know whether an array is being traced is in `jaxbandit.mdp`, `jaxbandit.planning` and
+`jaxbandit.instances`, and builds on these.
 """
 
 from __future__ import annotations
@@ -33,10 +33,15 @@ BLANK = frozenset("\u00a0\u115f\u1160\u2800\u3164\uffa0") | JOINERS
 
 
 def number(
-    name: str, value: Any, *, low: float = -math.inf, high: float = math.inf, above: bool = False
+    name: str,
+    value: Any,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    above: bool = False,
+    below: bool = False,
 ) -> float:
-    """``value`` as a float in [low, high], or in (low, high] if ``above``; anything else is an
-    error.
+    """``value`` as a float in [low, high], without low if ``above``, without high if ``below``; anything else is an error.
 
     Example:
         >>> number("bonus_scale", 0.5, low=0)
@@ -46,13 +51,18 @@ def number(
         ...
         ValueError: bonus_scale: -1; accepted: a finite number >= 0
     """
-    bounds = [f"{'>' if above else '>='} {low:g}"] if math.isfinite(low) else []
-    bounds += [f"<= {high:g}"] if math.isfinite(high) else []
-    accepted = " ".join(["a finite number", " and ".join(bounds)]).strip()
     seen = _real(value)
-    if seen is None or seen < low or seen > high or (above and seen == low):
+    least, most = seen == low and above, seen == high and below
+    if seen is None or not low <= seen <= high or least or most:
+        accepted = f"a finite number {' and '.join(bounds(low, high, above, below))}".strip()
         raise ValueError(f"{name}: {value!r}; accepted: {accepted}")
     return seen
+
+
+def bounds(low: float, high: float, above: bool = False, below: bool = False) -> list[str]:
+    """The ends of a range that are finite, as text: [">= 0", "< 1"]."""
+    ends = [f"{'>' if above else '>='} {low:g}"] if math.isfinite(low) else []
+    return ends + ([f"{'<' if below else '<='} {high:g}"] if math.isfinite(high) else [])
 
 
 def share(name: str, value: Any) -> float:
@@ -292,6 +302,54 @@ def dataset(argument: str, value: Any) -> Any:
     return typed(argument, value, xarray.Dataset, "the Dataset of a sweep")
 
 
+def entries(name: str, array: np.ndarray, wrong: np.ndarray, accepted: str, axes: str) -> None:
+    """An error at the first entry of ``array`` that is ``wrong``; ``axes`` are the names of its axes.
+
+    Example:
+        >>> prices = np.array([[0, -1]])
+        >>> entries("prices", prices, prices < 0, "numbers >= 0", "stage, action")
+        Traceback (most recent call last):
+        ...
+        ValueError: prices: -1 at stage 1, action 1; accepted: numbers >= 0
+    """
+    for index in np.argwhere(wrong)[:1]:
+        seen = array[tuple(index)]
+        raise ValueError(f"{name}: {seen!s} at {place(index, axes)}; accepted: {accepted}")
+
+
+def distributions(name: str, array: np.ndarray, axes: str, but: Any = False) -> None:
+    """An error unless the rows of ``array``, along its last axis, are probability distributions (up to 1e-5).
+
+    Rows where ``but`` is True are not looked at.
+
+    Example:
+        >>> distributions("P", np.array([[0.5, 0.5], [0.5, 0.6]]), "state, next state")
+        Traceback (most recent call last):
+        ...
+        ValueError: P: probabilities at state 1 sum to 1.1; they must sum to 1
+    """
+    looked = ~np.broadcast_to(but, array.shape[:-1])
+    wrong = ~(np.isfinite(array) & (array >= 0)) & looked[..., None]
+    entries(name, array, wrong, "probabilities", axes)
+    sums = array.sum(axis=-1, dtype=np.float64)
+    for index in np.argwhere((np.abs(sums - 1) > 1e-5) & looked)[:1]:
+        at = f" at {place(index, axes)}" if len(index) else ""
+        raise ValueError(
+            f"{name}: probabilities{at} sum to {sums[tuple(index)]:.7g}; they must sum to 1"
+        )
+
+
+def place(index: Iterable[int], axes: str) -> str:
+    """An index in words. Stages count from 1, as in the paper; all else is an index of the array.
+
+    Example:
+        >>> place([0, 2], "stage, level, action")
+        'stage 1, level 2'
+    """
+    named = zip(axes.split(", "), index, strict=False)
+    return ", ".join(f"{axis} {int(j) + (axis == 'stage')}" for axis, j in named)
+
+
 def real_array(name: str, value: Any, accepted: str = "real numbers") -> Any:
     """``value`` as an array of integers or floats; truth values, complex numbers, text and
     objects are refused. An array of jax stays what it is.
@@ -309,7 +367,7 @@ def real_array(name: str, value: Any, accepted: str = "real numbers") -> Any:
             value = np.asarray(value)
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(
-                f"{name}: cannot be made an array ({error}); accepted: {accepted}"
+                f"{name}: cannot be made an array ({error}); accepted: {accepted}, rows of one length"
             ) from None
     # extended floats such as bfloat16 have the kind "V" in numpy
     if getattr(value.dtype, "kind", None) not in ("f", "i", "u") and str(value.dtype) != "bfloat16":

@@ -14,6 +14,7 @@ import re
 import secrets
 import stat
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -165,12 +166,17 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _lock(descriptor: int, wait: bool = False) -> bool:
-    """Whether the file is locked for this descriptor from now on, until it is closed in any way."""
+    """Locks the file for this descriptor until it is closed in any way; False where the system has no locks.
+
+    Without ``wait``, BlockingIOError if another descriptor has the lock.
+    """
     if fcntl is None:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:  # held by another, or a file system without locks
+    except BlockingIOError:
+        raise
+    except OSError:  # a file system without locks
         return False
     return True
 
@@ -178,19 +184,10 @@ def _lock(descriptor: int, wait: bool = False) -> bool:
 class FolderLock:
     """A lock that is held until `close`, the end of this object, or the end of the process in any way."""
 
-    def __init__(self, file: int | None):
-        """``file``: an open file descriptor that has the lock; None: nothing is held."""
-        self._file = file
-
-    def close(self) -> None:
+    def __init__(self, file: int):
+        """``file``: an open file descriptor that has the lock."""
+        self.close = weakref.finalize(self, os.close, file)
         """Lets go; more than once is fine."""
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file)
-
-    def __del__(self) -> None:
-        """Lets go."""
-        self.close()
 
 
 def lock_folder(folder: Path, name: str = "lock") -> FolderLock:
@@ -211,19 +208,15 @@ def lock_folder(folder: Path, name: str = "lock") -> FolderLock:
         another sweep is using this directory now; wait for it, or give another one
     """
     if fcntl is None:
-        return FolderLock(None)
+        return FolderLock(os.open(os.devnull, os.O_RDONLY))
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    lock = FolderLock(os.open(folder / name, flags, 0o666))
-    assert lock._file is not None
-    if not stat.S_ISREG(os.fstat(lock._file).st_mode):
+    file = os.open(folder / name, flags, 0o666)
+    held = FolderLock(file)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(folder / name))
     try:
-        fcntl.flock(lock._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(file)
     except BlockingIOError:
-        raise OSError(
-            errno.EBUSY,
-            "another sweep is using this directory now; wait for it, or give another one",
-        ) from None
-    except OSError:  # a file system without locks
-        pass
-    return lock
+        reason = "another sweep is using this directory now; wait for it, or give another one"
+        raise OSError(errno.EBUSY, reason) from None
+    return held

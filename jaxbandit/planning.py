@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import real_array
+from jaxbandit.checks import distributions, entries, real_array
 from jaxbandit.mdp import MDP, checked, labels_of, mean_reward
 from jaxbandit.mdp.labels import Labels
 from jaxbandit.types import Array
@@ -37,21 +37,17 @@ def _planner(function: Function) -> Function:
     Values are looked at on the host, and only where they are known: under `jax.jit` or `jax.vmap`
     the functions stay pure, and only types and shapes are checked.
     """
-    jitted = jax.jit(function)
+    jitted, signature = jax.jit(function), inspect.signature(function)
 
     @functools.wraps(function)
-    def planner(mdp: MDP, *policy: Array, **named: Array) -> Any:
+    def planner(*args: Any, **kwargs: Any) -> Any:
+        mdp, *policy = signature.bind(*args, **kwargs).args
         words = labels_of(mdp)
         mdp = checked(mdp)
-        if named.keys() - {"policy"} or len(policy) + len(named) != takes_policy:
-            wanted = "mdp and a policy" if takes_policy else "an mdp"
-            raise TypeError(f"{function.__name__}: accepted: {wanted}")
         with x64() if words.offsets else nullcontext():
-            given = (check_policy(mdp, one) for one in (*policy, *named.values()))
-            found = jitted(mdp, *given)
+            found = jitted(mdp, *(check_policy(mdp, one) for one in policy))
             return _in_units(function.__name__, found, words) if words.offsets else found
 
-    takes_policy = "policy" in inspect.signature(function).parameters
     return cast(Function, planner)
 
 
@@ -79,7 +75,7 @@ def check_policy(mdp: MDP, policy: Any) -> Array:
         >>> jb.planning.check_policy(mdp, [[0, 1], [0, 3]])
         Traceback (most recent call last):
         ...
-        ValueError: policy: action 3 at stage 2, level 1; accepted: 0..2
+        ValueError: policy: 3 at stage 2, level 1; accepted: actions 0..2
     """
     states = (mdp.horizon, mdp.width + 1)
     accepted = (
@@ -94,30 +90,10 @@ def check_policy(mdp: MDP, policy: Any) -> Array:
         return array
     host = np.asarray(array)
     if deterministic:
-        bad = np.argwhere((host < 0) | (host >= mdp.num_actions))
-        if bad.size:
-            i, level = bad[0]
-            raise ValueError(
-                f"policy: action {host[i, level]} at stage {i + 1}, level {level}; "
-                f"accepted: 0..{mdp.num_actions - 1}"
-            )
-        return jnp.asarray(host.astype(np.int32)) if array.dtype != np.int32 else jnp.asarray(array)
-    wide = host.astype(np.float64)
-    bad = np.argwhere(~((wide >= 0) & np.isfinite(wide)))
-    if bad.size:
-        i, level, a = bad[0]
-        raise ValueError(
-            f"policy: probability {wide[i, level, a]} at stage {i + 1}, level {level}, action {a}; "
-            "accepted: probabilities"
-        )
-    sums = wide.sum(axis=-1)
-    bad = np.argwhere(np.abs(sums - 1) > 1e-5)
-    if bad.size:
-        i, level = bad[0]
-        raise ValueError(
-            f"policy: probabilities at stage {i + 1}, level {level} sum to {sums[i, level]:.7g}; "
-            "they must sum to 1"
-        )
+        bad, most = (host < 0) | (host >= mdp.num_actions), mdp.num_actions - 1
+        entries("policy", host, bad, f"actions 0..{most}", "stage, level")
+        return jnp.asarray(host.astype(np.int32))
+    distributions("policy", host, "stage, level, action")
     return jnp.asarray(array)
 
 

@@ -20,8 +20,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jaxbandit.checks import choice, number, whole
+from jaxbandit.checks import bounds, choice, number, real_array, whole
 
+ANYTHING: tuple[Any, ...] = (None, object(), True, 1j, math.nan, math.inf, "", "no such choice", b"\x00", [], {}, np.zeros(2),
+                             np.zeros((1,) * 5))  # fmt: skip
+"""What a parameter may be given."""
 Constructor = TypeVar("Constructor", bound=Callable[..., Any])
 
 
@@ -45,13 +48,24 @@ class Spec:
             return str(error).partition("accepted: ")[2]
         return "anything"
 
+    def edges(self) -> list[Any]:
+        """Values at, within and beyond the ends of the range."""
+        return []
+
     def good(self) -> list[Any]:
         """Some accepted values, ends of the range included."""
-        return []
+        return [value for value in [*ANYTHING, *self.edges()] if self._accepts(value)]
 
     def odd(self) -> list[Any]:
         """Some values that are refused."""
-        return [object(), "", b"\x00", [], {}, math.nan]
+        return [value for value in [*ANYTHING, *self.edges()] if not self._accepts(value)]
+
+    def _accepts(self, value: Any) -> bool:
+        try:
+            self.check("", value)
+        except (ValueError, TypeError):
+            return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -74,43 +88,24 @@ class Real(Spec):
 
     def check(self, name: str, value: Any) -> float:
         """As a float."""
-        bounds = [f"{'>' if self.above else '>='} {self.low:g}"] if math.isfinite(self.low) else []
-        if math.isfinite(self.high):
-            bounds.append(f"{'<' if self.below else '<='} {self.high:g}")
-        accepted = " ".join(["a finite number", " and ".join(bounds)]).strip()
-        try:
-            seen = number(name, value, low=self.low, high=self.high, above=self.above)
-        except ValueError:
-            seen = math.nan
-        if math.isnan(seen) or (self.below and seen == self.high):
-            raise ValueError(f"{name}: {value!r}; accepted: {accepted}")
-        return seen
+        return number(name, value, **vars(self))
 
-    def good(self) -> list[Any]:
-        """Ends of the range, and something between."""
+    def edges(self) -> list[Any]:
+        """The ends, what is beyond them, and something between."""
         low = self.low if math.isfinite(self.low) else -2.0
         high = self.high if math.isfinite(self.high) else low + 4.0
-        inside = [low + (high - low) * share for share in (0.25, 0.5)]
-        ends = [*([] if self.above else [low]), *([] if self.below else [high])]
-        return [*inside, *ends, np.float32(inside[0])]
-
-    def odd(self) -> list[Any]:
-        """Beyond the ends, no numbers, numbers that are not finite."""
-        beyond = [self.low - 1] if math.isfinite(self.low) else []
-        beyond += [self.high + 1] if math.isfinite(self.high) else []
-        beyond += [self.low] if self.above else []
-        beyond += [self.high] if self.below else []
-        return [*super().odd(), *beyond, math.inf, True, 1j, np.zeros(2)]
+        inside = low + (high - low) / 4
+        return [inside, np.float32(inside), (low + high) / 2, low - 1, low, high, high + 1]
 
 
-def Probability(*, open_ends: bool = False) -> Real:  # noqa: N802  (reads as the specs beside it)
-    """A number in [0, 1], or in (0, 1) with ``open_ends``.
+def Probability() -> Real:  # noqa: N802  (reads as the specs beside it)
+    """A number in [0, 1].
 
     Example:
         >>> Probability().check("share", 0.25)
         0.25
     """
-    return Real(0, 1, above=open_ends, below=open_ends)
+    return Real(0, 1)
 
 
 @dataclass(frozen=True)
@@ -133,15 +128,11 @@ class Whole(Spec):
         """As a Python int."""
         return whole(name, value, self.low, self.high)
 
-    def good(self) -> list[Any]:
-        """The smallest, the next ones, and other types of whole numbers."""
-        high = self.low + 2 if self.high is None else min(self.high, self.low + 2)
-        return [self.low, high, float(self.low), np.int64(self.low)]
-
-    def odd(self) -> list[Any]:
-        """Beyond the ends, fractions, no numbers."""
-        beyond = [] if self.high is None else [self.high + 1]
-        return [*super().odd(), *beyond, self.low - 1, self.low + 0.5, math.inf, True, np.ones(2)]
+    def edges(self) -> list[Any]:
+        """The smallest, the next ones, other types of whole numbers, fractions, and what is beyond the ends."""
+        low = self.low
+        ends = [] if self.high is None else [self.high, self.high + 1]
+        return [low - 1, low, low + 0.5, low + 2, float(low), np.int64(low), *ends]
 
 
 @dataclass(frozen=True, init=False)
@@ -165,13 +156,9 @@ class Choice(Spec):
         """The value itself."""
         return choice(name, value, self.values)
 
-    def good(self) -> list[Any]:
+    def edges(self) -> list[Any]:
         """All of them."""
         return list(self.values)
-
-    def odd(self) -> list[Any]:
-        """Anything else."""
-        return [*super().odd(), "no such choice", 10**9]
 
 
 Flag = Choice(False, True)
@@ -180,7 +167,7 @@ Flag = Choice(False, True)
 
 @dataclass(frozen=True)
 class Values(Spec):
-    """An array of finite numbers with ``axes`` named axes, each in [low, high].
+    """An array of finite numbers in [low, high] with named axes, such as "H A" or "A or H A".
 
     Example:
         >>> Values("K", low=0, high=1).check("means", [0.1, 0.9]).tolist()
@@ -192,49 +179,43 @@ class Values(Spec):
     """
 
     axes: str
-    """Names of the axes, separated by blanks: "H A"."""
+    """Names of the axes, separated by blanks; "or" separates what is accepted."""
     entrywise = False
     low: float = -math.inf
     high: float = math.inf
+    least: float = 0.0
+    """The smallest size of an entry that is not 0."""
+    whole: bool = False
+    """Whether entries are whole numbers."""
 
-    def check(self, name: str, value: Any) -> np.ndarray:
-        """As a float64 array."""
-        bounds = [f">= {self.low:g}"] if math.isfinite(self.low) else []
-        bounds += [f"<= {self.high:g}"] if math.isfinite(self.high) else []
-        shape = f"[{', '.join(self.axes.split())}]"
-        accepted = f"finite numbers of shape {shape}"
-        accepted += f", {' and '.join(bounds)}" if bounds else ""
-        try:
-            given = np.asarray(value)
-            array = given.astype(np.float64) if given.dtype.kind in "fiu" else None
-        except (TypeError, ValueError, OverflowError):
-            array = None
-        if array is None:
-            raise ValueError(f"{name}: {str(value)[:80]}; accepted: {accepted}")
-        if array.ndim != len(self.axes.split()) or array.size == 0:
+    def check(self, name: str, value: Any) -> Any:
+        """As a float64 array; an array that jax is tracing stays as it is, and only its shape is checked."""
+        limits = bounds(self.low, self.high)
+        limits += [f"0 or of size >= {self.least:g}"] if self.least else []
+        shapes = [f"[{axes.replace(' ', ', ')}]" for axes in self.axes.split(" or ")]
+        accepted = f"{'whole' if self.whole else 'finite'} numbers of shape {' or '.join(shapes)}"
+        accepted += f", {' and '.join(limits)}" if limits else ""
+        array = real_array(name, value, accepted)
+        if array.ndim not in self._ndims() or 0 in array.shape:
             raise ValueError(f"{name}: shape {list(array.shape)}; accepted: {accepted}")
-        wrong = ~np.isfinite(array) | (array < self.low) | (array > self.high)
-        if wrong.any():
-            at = tuple(int(i) for i in np.argwhere(wrong)[0])
-            raise ValueError(f"{name}: {array[at]!s} at {list(at)}; accepted: {accepted}")
+        try:
+            array = np.asarray(array).astype(np.float64)
+        except TypeError:  # traced
+            return array
+        size = np.abs(array)
+        right = np.isfinite(array) & (array >= self.low) & (array <= self.high)
+        right &= ((size == 0) | (size >= self.least)) & (not self.whole or array == np.floor(array))
+        for index in np.argwhere(~right)[:1].tolist():
+            raise ValueError(f"{name}: {array[tuple(index)]!s} at {index}; accepted: {accepted}")
         return array
 
-    def good(self) -> list[Any]:
-        """Two and three entries along each axis."""
-        low = self.low if math.isfinite(self.low) else 0.0
-        high = self.high if math.isfinite(self.high) else low + 1.0
-        axes = len(self.axes.split())
-        return [np.linspace(low, high, n**axes).reshape((n,) * axes) for n in (2, 3)]
+    def _ndims(self) -> list[int]:
+        return [len(axes.split()) for axes in self.axes.split(" or ")]
 
-    def odd(self) -> list[Any]:
-        """Other numbers of axes, none, text, numbers beyond the ends."""
-        axes = len(self.axes.split())
-        right = (2,) * axes
-        filled = [math.nan, math.inf]
-        filled += [self.low - 1] if math.isfinite(self.low) else []
-        filled += [self.high + 1] if math.isfinite(self.high) else []
-        arrays = [np.full(right, value) for value in filled]
-        return [*super().odd(), np.zeros((2,) * (axes + 1)), np.full(right, "a"), *arrays]
+    def edges(self) -> list[Any]:
+        """Arrays of every accepted number of axes, filled with one number each, or with text."""
+        filled = [0, 0.5, 1, -1, self.low, self.low - 1, self.high, self.high * 2, math.nan, "a"]
+        return [np.full((2,) * n, value) for n in self._ndims() for value in filled]
 
 
 @dataclass(frozen=True)
@@ -268,26 +249,9 @@ class Optional(Spec):
         except ValueError as error:
             raise ValueError(f"{error}, or None") from None
 
-    def good(self) -> list[Any]:
-        """None and those of the spec."""
-        return [None, *self.spec.good()]
-
-    def odd(self) -> list[Any]:
+    def edges(self) -> list[Any]:
         """Those of the spec."""
-        return self.spec.odd()
-
-
-def check_all(specs: Mapping[str, Spec], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values, those with a spec checked and converted.
-
-    Example:
-        >>> check_all({"horizon": Whole(1)}, {"horizon": 3.0, "name": "x"})
-        {'horizon': 3, 'name': 'x'}
-    """
-    return {
-        name: specs[name].check(name, value) if name in specs else value
-        for name, value in values.items()
-    }
+        return self.spec.edges()
 
 
 class ParamCheck:

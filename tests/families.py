@@ -65,24 +65,31 @@ def random_policy(mdp, seed):
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
-def as_lists(mdp):
-    return [np.asarray(x, np.float64).tolist() for x in (mdp.prob, mdp.reward)] + [
-        mdp.next_level.tolist()
-    ]
+def tails(mdp, policy=None):
+    """The values [H+1, k+1] of a policy from every state on, or of the best actions; in nested loops, outcome by outcome."""
+    found = np.zeros((mdp.horizon + 1, mdp.width + 1))
+    for i, level in reversed([*np.ndindex(mdp.horizon, mdp.width + 1)]):
+        prob, reward, next_level = (np.asarray(x)[i, level].tolist() for x in mdp[:3])
+        actions = [
+            sum(p * (r + found[i + 1, s]) for p, r, s in zip(*rows, strict=True) if p > 0)
+            for rows in zip(prob, reward, next_level, strict=True)
+        ]
+        chosen = None if policy is None else policy[i][level]
+        if chosen is None:
+            found[i, level] = max(actions)
+        else:
+            found[i, level] = np.dot(chosen, actions) if np.ndim(chosen) else actions[chosen]
+    return found
 
 
-def expectation(tables, policy, level, stage=0):
-    """The expected reward from a state on: nested loops over actions and outcomes, no array
-    operations."""
-    prob, reward, next_level = tables
-    if stage == len(prob):
-        return 0.0
-    chosen = policy[stage][level]
-    choices = [(1.0, chosen)] if isinstance(chosen, int) else [(w, a) for a, w in enumerate(chosen)]
-    total = 0.0
-    for weight, a in choices:
-        rows = (table[stage][level][a] for table in (prob, reward, next_level))
-        for p, r, s in zip(*rows, strict=True):
-            if weight * p > 0:
-                total += weight * p * (r + expectation(tables, policy, s, stage + 1))
-    return total
+def visits(mdp, policy):
+    """The probability of visiting every state [H, k+1], outcome by outcome."""
+    prob, _, next_level = (np.asarray(x) for x in mdp[:3])
+    found = np.zeros((mdp.horizon + 1, mdp.width + 1))
+    found[0, int(mdp.start)] = 1
+    for place in np.ndindex(prob.shape):
+        i, level, action, _ = place
+        chosen = policy[i][level]
+        share = chosen[action] if np.ndim(chosen) else chosen == action
+        found[i + 1, next_level[place]] += found[i, level] * share * prob[place]
+    return found[:-1]

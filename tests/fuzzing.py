@@ -133,56 +133,16 @@ def is_policy(mdp, policy):
     return bool((array >= 0).all() and np.allclose(array.sum(-1), 1, atol=1e-5))
 
 
-def best_value(lists, level, stage=0):
-    """Optimal value from a state on, by trying every action: no array operations."""
-    prob = lists[0]
-    if stage == len(prob):
-        return 0.0
-    totals = []
-    for a in range(len(prob[stage][level])):
-        rows = (table[stage][level][a] for table in lists)
-        totals.append(
-            sum(
-                p * (r + best_value(lists, s, stage + 1))
-                for p, r, s in zip(*rows, strict=True)
-                if p
-            )
-        )
-    return max(totals)
-
-
-def value_of(mdp, policy):
-    exact = np.asarray(policy)
-    exact = exact.tolist() if exact.dtype.kind in "iu" else exact.astype(np.float64).tolist()
-    return families.expectation(families.as_lists(mdp), exact, int(mdp.start))
-
-
-def visits_of(mdp, policy):
-    """Probability of visiting every state, path by path."""
-    prob, _, next_level = families.as_lists(mdp)
-    array = np.asarray(policy)
-    visits = np.zeros((mdp.horizon, mdp.width + 1))
-
-    def walk(stage, level, weight):
-        if stage == mdp.horizon or not weight:
-            return
-        visits[stage, level] += weight
-        chosen = array[stage, level]
-        choices = {int(chosen): 1.0} if array.ndim == 2 else dict(enumerate(chosen))
-        for a, share in choices.items():
-            for p, s in zip(prob[stage][level][a], next_level[stage][level][a], strict=True):
-                walk(stage + 1, s, weight * float(share) * p)
-
-    walk(0, int(mdp.start), 1.0)
-    return visits
+def value_of(mdp, policy=None):
+    """Of a policy, or of the best one."""
+    return families.tails(mdp, policy)[0, int(mdp.start)]
 
 
 def check_instance(mdp):
     """A right instance: valid, and its optimal value is that of trying everything."""
     assert jb.validate(mdp) is mdp
-    expected = best_value(families.as_lists(mdp), int(mdp.start))
     value = float(jb.optimal(jb.mdp.plain(mdp))[0])
-    np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(value, value_of(mdp), rtol=1e-4, atol=1e-6)
 
 
 def drawn(draw, strategies, odds=0.2, specs=None):

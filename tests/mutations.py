@@ -33,15 +33,15 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS = [
-    Mutation("strict threshold", "a prophet takes X iff X > threshold", "jaxbandit/instances/prophet.py",
-             "x.values[:, None, :] > x.values", "x.values[:, None, :] >= x.values", "tests/instances/test_prophet.py"),
-    Mutation("price", "a customer buys iff X >= price", "jaxbandit/instances/posted_pricing.py",
-             "x.values[:, None, :] >= x.values", "x.values[:, None, :] > x.values", "tests/instances/test_posted_pricing.py"),
+    Mutation("strict threshold", "a prophet takes X iff X > threshold", "jaxbandit/instances/selection.py",
+             "else offered > asked", "else offered >= asked", "tests/instances/test_selection.py"),
+    Mutation("price", "a customer buys iff X >= price", "jaxbandit/instances/selection.py",
+             "offered >= asked if", "offered > asked if", "tests/instances/test_selection.py"),
     Mutation("normalised", "the rewards of an episode are at most 1", "jaxbandit/instances/selection.py",
-             "pay / (capacity * x.scale)", "pay / x.scale", "tests/instances/test_prophet.py"),
+             "pay / (capacity * x.scale)", "pay / x.scale", "tests/instances/test_selection.py"),
     Mutation("optimal", "the optimal value is the best of all policies", "jaxbandit/planning.py",
              "value = jnp.max(q, axis=-1) if", "value = jnp.mean(q, axis=-1) if", "tests/test_planning.py"),
-    Mutation("invalid policy", "an invalid policy is refused", "jaxbandit/planning.py",
+    Mutation("invalid policy", "an invalid policy is refused", "jaxbandit/checks.py",
              "np.abs(sums - 1) > 1e-5", "np.abs(sums - 1) > 1e-1", "tests/test_planning.py -k refused"),
     Mutation("points", "points of a recording are ceil(j T / count)", "jaxbandit/record.py",
              "-(-total * j // self.count)", "total * j // self.count", "tests/test_record.py"),

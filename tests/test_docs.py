@@ -12,7 +12,6 @@ Python blocks are executed, each by itself, with at most 1000 episodes, and as a
 the strict promotion of the other tests.
 """
 
-import contextlib
 import doctest
 import importlib
 import inspect
@@ -23,7 +22,6 @@ import textwrap
 import tomllib
 from pathlib import Path
 
-import jax
 import pytest
 
 import jaxbandit
@@ -85,12 +83,6 @@ def registries():
         registry.constructors.update(constructors)
 
 
-@contextlib.contextmanager
-def promotion_as_users_have_it():
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        yield
-
-
 @pytest.mark.parametrize("name", jaxbandit.__all__)
 def test_public_names_are_documented(name):
     value = getattr(jaxbandit, name)
@@ -103,6 +95,7 @@ def test_public_names_are_documented(name):
         )
 
 
+@pytest.mark.usefixtures("promotion_as_users_have_it")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_run(name, tmp_path, monkeypatch, registries):
     try:
@@ -114,9 +107,7 @@ def test_examples_in_docstrings_run(name, tmp_path, monkeypatch, registries):
     assert (module.__doc__ or "").strip()
     monkeypatch.chdir(tmp_path)
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    with promotion_as_users_have_it():
-        failures, _ = doctest.testmod(module, optionflags=options)
-    assert failures == 0
+    assert doctest.testmod(module, optionflags=options).failed == 0
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +164,7 @@ def place_of(where):
     return f"{name}:{DOCS[name][: DOCS[name].index(code)].count(chr(10)) + 1}"
 
 
+@pytest.mark.usefixtures("promotion_as_users_have_it")
 @pytest.mark.parametrize("where", blocks("python", "py"), ids=place_of)
 def test_python_of_the_documents(where, tmp_path, monkeypatch, registries):
     monkeypatch.chdir(tmp_path)
@@ -181,8 +173,7 @@ def test_python_of_the_documents(where, tmp_path, monkeypatch, registries):
         return f"{match[1]}{min(int(float(match[2])), MOST_EPISODES)}"
 
     small = re.sub(r"(num_episodes=)([\d_]+(?:e\d+)?)", smaller, where[1])
-    with promotion_as_users_have_it():
-        exec(compile(small, place_of(where), "exec"), {"__name__": "readme"})
+    exec(compile(small, place_of(where), "exec"), {"__name__": "readme"})
 
 
 def anchors(text):

@@ -53,7 +53,7 @@ def check_hardness(arguments, found):
     every = families.all_policies(mdp)
     values = [fuzzing.value_of(mdp, policy) for policy in every]
     assert found.optimal_value == pytest.approx(max(values), rel=1e-5, abs=1e-6)
-    most = np.max([fuzzing.visits_of(mdp, policy) for policy in every], axis=0)[:, 1:]
+    most = np.max([families.visits(mdp, policy) for policy in every], axis=0)[:, 1:]
     assert found.num_states == (most > 0).sum()
     assert found.num_policies == mdp.num_actions ** int(found.num_states)
     assert 1 <= found.num_optimal_policies <= found.num_policies

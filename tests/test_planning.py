@@ -1,4 +1,4 @@
-"""Exact planning against brute force, nested loops and simulation."""
+"""Exact planning against brute force and nested loops."""
 
 import chex
 import families
@@ -25,15 +25,14 @@ def test_every_family_has_a_tiny_instance():
 def test_planners_are_nested_loops(name):
     """The best of all deterministic policies, tail values of every state, losses; all by plain Python."""
     mdp = families.tiny(name)
-    tables, start = families.as_lists(mdp), int(mdp.start)
-    policies = families.all_policies(mdp)
-    values = [families.expectation(tables, policy, start) for policy in policies.tolist()]
+    start, policies = int(mdp.start), families.all_policies(mdp)
+    values = [families.tails(mdp, policy)[0, start] for policy in policies]
     best, optimal = jb.optimal(mdp)
     assert best.dtype == mdp.prob.dtype
     assert optimal.dtype == jnp.int32
     np.testing.assert_allclose(best, max(values), rtol=1e-6)
-    found = families.expectation(tables, optimal.tolist(), start)
-    np.testing.assert_allclose(found, max(values), rtol=1e-6)
+    np.testing.assert_allclose(families.tails(mdp, optimal)[0, start], max(values), rtol=1e-6)
+    np.testing.assert_allclose(jb.optimal_values(mdp)[0], families.tails(mdp), rtol=1e-6)
     for j in np.random.default_rng(0).choice(len(policies), 10):
         np.testing.assert_allclose(jb.evaluate(mdp, policies[j]), values[j], rtol=1e-6, atol=1e-9)
     assert float(jb.regret(mdp, optimal)) == 0  # exactly
@@ -41,50 +40,12 @@ def test_planners_are_nested_loops(name):
     for seed in range(3):
         policy = families.random_policy(mdp, seed)
         tails = jb.policy_values(mdp, policy)
-        assert tails.shape == (mdp.horizon + 1, mdp.width + 1)
-        assert not tails[-1].any()
-        rows = policy.astype(float).tolist()
-        for stage, level in np.ndindex(mdp.horizon, mdp.width + 1):
-            expected = families.expectation(tables, rows, level, stage)
-            np.testing.assert_allclose(tails[stage, level], expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(tails, families.tails(mdp, policy), rtol=1e-6, atol=1e-9)
         value = jb.evaluate(mdp, policy)
         np.testing.assert_allclose(value, tails[0, start], rtol=1e-6)
         np.testing.assert_allclose(jb.regret(mdp, policy), best - value, rtol=1e-5, atol=1e-7)
-
-
-def simulate(mdp, policy, rng, episodes):
-    """Total rewards [N] and visited levels [H, N] of a randomised policy, by plain sampling."""
-    prob, reward, next_level = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
-    level, total, visited = np.full(episodes, int(mdp.start)), np.zeros(episodes), []
-    for i in range(mdp.horizon):
-        visited.append(level)
-        action = _draw(policy[i, level], rng)
-        outcome = _draw(prob[i, level, action], rng)
-        total += reward[i, level, action, outcome]
-        level = next_level[i, level, action, outcome]
-    return total, np.array(visited)
-
-
-def _draw(probabilities, rng):
-    edges = probabilities.astype(np.float64).cumsum(-1)
-    return (rng.random(len(edges))[:, None] * edges[:, -1:] >= edges).sum(-1)
-
-
-@pytest.mark.parametrize("name", PLANNED)
-def test_simulated_means_agree(name):
-    """|z| < 5: false alarms 6e-7 per comparison, below 1e-4 over all; the seed is fixed anyway."""
-    mdp = families.tiny(name)
-    policy, episodes = families.random_policy(mdp, 1), 20_000
-    total, visited = simulate(mdp, policy, np.random.default_rng(2), episodes)
-    spread = max(total.std(), 1e-12) / np.sqrt(episodes)
-    assert abs(total.mean() - float(jb.evaluate(mdp, policy))) < 5 * spread
-    assert total.max() <= 1 + 1e-6
-    visits = np.asarray(jb.visitation(mdp, policy))
-    np.testing.assert_allclose(visits.sum(axis=1), 1, rtol=1e-6)
-    for level in range(mdp.width + 1):
-        share = (visited == level).mean(axis=1)
-        exact = visits[:, level]
-        assert (np.abs(share - exact) <= 5 * np.sqrt(exact * (1 - exact) / episodes) + 1e-6).all()
+        visits = families.visits(mdp, policy)
+        np.testing.assert_allclose(jb.visitation(mdp, policy), visits, rtol=1e-5, atol=1e-7)
 
 
 def test_ties_go_to_the_first_action():
@@ -115,6 +76,7 @@ def test_instances_of_one_shape_compile_once():
     stacks = [
         copies._replace(reward=copies.reward * each[:, None, None, None, None]) for each in scales
     ]
+    assert (stacks[0].horizon, stacks[0].width, stacks[0].num_outcomes) == (2, 2, 3)
     values = [many(stack)[0] for stack in stacks]
     assert values[0].shape == (100,)
     assert (values[0] != values[1]).all()
@@ -136,12 +98,10 @@ def test_double_precision_under_x64(name):
     mdp = families.tiny(name)
     value, policy = jb.optimal(mdp)
     assert value.dtype == jnp.float64
-    tables, start = families.as_lists(mdp), int(mdp.start)
-    np.testing.assert_allclose(
-        value, families.expectation(tables, policy.tolist(), start), rtol=1e-13
-    )
+    start, expected = int(mdp.start), families.tails(mdp, policy)
+    np.testing.assert_allclose(value, expected[0, start], rtol=1e-13)
     randomised = families.random_policy(mdp, 0).astype(np.float64)
-    expected = families.expectation(tables, randomised.tolist(), start)
+    expected = families.tails(mdp, randomised)[0, start]
     np.testing.assert_allclose(jb.evaluate(mdp, randomised), expected, rtol=1e-13)
     assert jb.visitation(mdp, policy).dtype == jnp.float64
 
@@ -169,11 +129,14 @@ def changed(policy, index, value):
 
 
 BAD_POLICIES = {
-    "above": (changed(ZEROS, (1, 2), 2), r"policy: action 2 at stage 2, level 2; accepted: 0\.\.1"),
-    "below": (changed(ZEROS, (0, 0), -1), r"policy: action -1 at stage 1, level 0"),
-    "wraps around": (changed(ZEROS, (0, 1), 2**32), r"policy: action 4294967296 at stage 1"),
-    "nan": (changed(UNIFORM, (0, 1, 1), np.nan), r"policy: probability nan at stage 1, level 1, a"),
-    "negative": (changed(UNIFORM, (0, 1), [1.5, -0.5]), r"policy: probability -0\.5 at stage 1"),
+    "above": (
+        changed(ZEROS, (1, 2), 2),
+        r"policy: 2 at stage 2, level 2; accepted: actions 0\.\.1",
+    ),
+    "below": (changed(ZEROS, (0, 0), -1), r"policy: -1 at stage 1, level 0"),
+    "wraps around": (changed(ZEROS, (0, 1), 2**32), r"policy: 4294967296 at stage 1"),
+    "nan": (changed(UNIFORM, (0, 1, 1), np.nan), r"policy: nan at stage 1, level 1, a"),
+    "negative": (changed(UNIFORM, (0, 1), [1.5, -0.5]), r"policy: -0\.5 at stage 1"),
     "sum": (UNIFORM * 5, r"policy: probabilities at stage 1, level 0 sum to 5; they must sum to 1"),
     "sum by 1e-4": (
         UNIFORM * 1.0001,

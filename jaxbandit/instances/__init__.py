@@ -1,7 +1,7 @@
-"""Instances by name: prophet, pricing, knapsack, lower bounds, bandits, random MDPs, standard problems; one file a family.
+"""Instances by name: prophet, pricing, knapsack, lower bounds, bandits, random MDPs, standard problems; families of one kind in one file.
 
 A new one is a public function of a file here that returns an MDP, or a constructor of your own for `register_instance`.
-From outside: the names below. May import: the model (`jaxbandit.mdp`) and theory.
+From outside: the names below. May import: the model (`jaxbandit.mdp`), planning and theory.
 """
 
 from __future__ import annotations
@@ -18,19 +18,16 @@ from jaxbandit.registry import Registry
 __all__ = ["INSTANCES", "make_instance", "register_instance"]
 
 INSTANCES = Registry("instance")
-SHARED = ("checks", "selection")
-"""Modules of this package that are no families."""
 
 
 def _families() -> Iterator[tuple[str, Callable[..., MDP]]]:
     """Every public function of a family's module that returns an MDP, by its name."""
     for each in pkgutil.iter_modules(__path__):
-        if each.name not in SHARED:
-            module = importlib.import_module(f"{__name__}.{each.name}")
-            for name, function in vars(module).items():
-                own = inspect.isfunction(function) and function.__module__ == module.__name__
-                if own and name[0] != "_" and function.__annotations__.get("return") == "MDP":
-                    yield name.replace("_", "-"), function
+        module = importlib.import_module(f"{__name__}.{each.name}")
+        for name, function in vars(module).items():
+            own = inspect.isfunction(function) and function.__module__ == module.__name__
+            if own and name[0] != "_" and function.__annotations__.get("return") == "MDP":
+                yield name.replace("_", "-"), function
 
 
 for _name, _constructor in _families():

@@ -15,9 +15,16 @@ import numpy as np
 from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP
 from jaxbandit.mdp.labels import Labels, remember, short
+from jaxbandit.specs import Probability, Values, Whole, takes
+from jaxbandit.xla.threefry import single_key
 
 
 @checks.single_precision
+@takes(
+    means=Values("K", low=0, high=1),
+    values=checks.amounts("M or K M", low=-checks.LARGEST),
+    probabilities=Values("K M", low=0),
+)
 def bandit(means: Any = None, values: Any = None, probabilities: Any = None) -> MDP:
     """A K-armed bandit: Bernoulli arms with these means, or arms with any finite number of values.
 
@@ -39,44 +46,34 @@ def bandit(means: Any = None, values: Any = None, probabilities: Any = None) -> 
         >>> dice.reward.shape
         (1, 2, 2, 6)
     """
-    if (means is None) == (probabilities is None) or (values is None) != (probabilities is None):
-        given = [
-            n
-            for n, x in (("means", means), ("values", values), ("probabilities", probabilities))
-            if x is not None
-        ]
+    arrays = {"means": means, "values": values, "probabilities": probabilities}
+    given = [name for name, array in arrays.items() if array is not None]
+    if given not in (["means"], ["values", "probabilities"]):
         raise ValueError(
             f"means: given are {', '.join(given) or 'none'} of means, values and probabilities; "
             "accepted: means alone, or values and probabilities"
         )
     if means is not None:
-        table = checks.matrix("means", _row("means", means, "[K]"), "[K]")
-        checks.nonnegative("means", table)
-        _at_most_one("means", table)
-        p = jnp.asarray(table, checks.float_dtype())[0]
-        return _named(
-            _arms(jnp.stack([1 - p, p], axis=-1), jnp.asarray([[0.0, 1.0]], p.dtype)), table[0], 1.0
-        )
-    chances = checks.matrix("probabilities", probabilities, "[K, M]")
-    checks.distributions("probabilities", chances)
-    pays = values if np.ndim(values) == 2 else _row("values", values, "[M] or [K, M]")
-    pays = checks.matrix("values", pays, "[M] or [K, M]")
-    if pays.shape not in (chances.shape, (1, chances.shape[1])):
+        p = jnp.asarray(means, jnp.float32)
+        mdp = _arms(jnp.stack([1 - p, p], axis=-1), jnp.asarray([[0.0, 1.0]], p.dtype))
+        return _named(mdp, means, 1.0)
+    checks.distributions("probabilities", probabilities, "arm, outcome")
+    if values.shape not in (probabilities.shape, probabilities.shape[1:]):
         raise ValueError(
-            f"values: shape {list(np.shape(values))}; accepted: [M] or [K, M] = {list(chances.shape)}, as probabilities"
+            f"values: shape {list(values.shape)}; accepted: [M] or [K, M] = {list(probabilities.shape)}, as probabilities"
         )
-    checks.magnitudes("values", pays)
-    low, high = jnp.minimum(jnp.min(pays), 0), jnp.maximum(jnp.max(pays), 0)
+    low, high = jnp.minimum(jnp.min(values), 0), jnp.maximum(jnp.max(values), 0)
     scale = jnp.where((low < 0) | (high > 1), high - low, 1)
-    dtype = checks.float_dtype()
-    mdp = _arms(jnp.asarray(chances, dtype), jnp.asarray((pays - low) / scale, dtype))
-    if not checks.is_concrete(pays, chances):
+    pays = jnp.atleast_2d(jnp.asarray((values - low) / scale, jnp.float32))
+    mdp = _arms(jnp.asarray(probabilities, jnp.float32), pays)
+    if not checks.is_concrete(values, probabilities):
         return mdp
-    means = np.sum(np.asarray(chances) * np.asarray(pays), axis=1)
+    means = np.sum(probabilities * values, axis=1)
     return _named(mdp, means, float(scale), (float(low),) if low < 0 else ())
 
 
 @checks.single_precision
+@takes(num_arms=Whole(1), low=Probability(), high=Probability())
 def bandit_random(key: Any, num_arms: int, low: float = 0.0, high: float = 1.0) -> MDP:
     """A Bernoulli bandit whose means are drawn uniformly from [low, high].
 
@@ -92,12 +89,10 @@ def bandit_random(key: Any, num_arms: int, low: float = 0.0, high: float = 1.0) 
         >>> many.prob.shape
         (8, 1, 2, 10, 2)
     """
-    key = checks.single_key(key)
-    size = checks.whole("num_arms", num_arms)
-    checks.table(("num_arms", size))
-    low = checks.number("low", low, low=0, high=1)
-    high = checks.number("high", high, low=low, high=1)
-    return bandit(means=jax.random.uniform(key, (size,), checks.float_dtype(), low, high))
+    checks.table({"num_arms": num_arms})
+    if high < low:
+        raise ValueError(f"high: {high!r}; accepted: a number from low = {low:g} to 1")
+    return bandit(means=jax.random.uniform(single_key(key), (num_arms,), jnp.float32, low, high))
 
 
 def _arms(chances: Any, pays: Any) -> MDP:
@@ -119,23 +114,3 @@ def _named(mdp: MDP, means: Any, scale: float, offsets: tuple[float, ...] = ()) 
         return mdp
     arms = tuple(f"arm {a} ({short(float(mean))})" for a, mean in enumerate(np.asarray(means)))
     return remember(mdp, Labels(scale=scale, actions=(arms,), offsets=offsets))
-
-
-def _row(name: str, given: Any, axes: str) -> Any:
-    """``given`` [n] as [1, n]."""
-    if not hasattr(given, "dtype"):
-        given = checks.real_array(
-            name, list(given) if isinstance(given, range) else given, f"numbers of shape {axes}"
-        )
-    if np.ndim(given) != 1:
-        raise ValueError(
-            f"{name}: shape {list(np.shape(given))}; accepted: numbers of shape {axes}"
-        )
-    return given[None]
-
-
-def _at_most_one(name: str, table: Any) -> None:
-    if checks.is_concrete(table) and (bad := np.argwhere(np.asarray(table) > 1)).size:
-        raise ValueError(
-            f"{name}: {table[tuple(bad[0])]} at {bad[0, 1]}; accepted: numbers in [0, 1]"
-        )

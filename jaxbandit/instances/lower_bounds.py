@@ -7,6 +7,7 @@ it has value exactly 1/2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,16 +16,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import theory
-from jaxbandit.checks import real_array
+from jaxbandit.checks import number
 from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP
+from jaxbandit.specs import Values, Whole, takes
 from jaxbandit.types import Array
+from jaxbandit.xla.threefry import single_key
 
 STAGES, ACTIONS = 0, 1
 """Roles of the keys folded in."""
 
 
 @checks.single_precision
+@takes(
+    num_actions=Whole(1),
+    theta=Values("H", low=0, whole=True),
+    horizon=Whole(1),
+    num_episodes=Whole(1),
+)
 def hard_general(
     num_actions: int,
     theta: Any = None,
@@ -56,25 +65,31 @@ def hard_general(
         >>> float(value), policy[:, 1].tolist(), float(jb.evaluate(mdp, policy * 0))
         (0.75, [2, 0, 1], 0.5)
     """
-    num_actions = checks.whole("num_actions", num_actions)
     if theta is None:
         if horizon is None or key is None:
             raise ValueError(
                 "theta: None; accepted: actions [H], or both horizon and key to draw them"
             )
-        shape = (checks.whole("horizon", horizon),)
-        _check_size(shape[0], 2, num_actions)
-        theta = jax.random.randint(checks.single_key(key), shape, 0, num_actions, jnp.int32)
+        _check_size(horizon, 2, num_actions)
+        theta = jax.random.randint(single_key(key), (horizon,), 0, num_actions, jnp.int32)
     theta = _integers("theta", theta, 0, num_actions - 1)
-    if horizon is not None and checks.whole("horizon", horizon) != theta.shape[0]:
-        raise ValueError(f"theta: {theta.shape[0]} entries; accepted: horizon = {horizon} entries")
-    horizon = theta.shape[0]
-    _check_size(horizon, 2, num_actions)
-    gap = _gap(gap, num_episodes, lambda T: theory.hard_gap_general(horizon, num_actions, T))
+    H = theta.shape[0]
+    if horizon not in (None, H):
+        raise ValueError(f"theta: {H} entries; accepted: horizon = {horizon} entries")
+    _check_size(H, 2, num_actions)
+    gap = _gap(gap, num_episodes, lambda T: theory.hard_gap_general(H, num_actions, T))
     return _general_mdp(theta, gap, num_actions)
 
 
 @checks.single_precision
+@takes(
+    horizon=Whole(2),
+    num_actions=Whole(1),
+    down_stages=Values("k", low=1, whole=True),
+    down_actions=Values("k", low=1, whole=True),
+    num_downs=Whole(1),
+    num_episodes=Whole(1),
+)
 def hard_ordered(
     horizon: int,
     num_actions: int,
@@ -116,8 +131,6 @@ def hard_ordered(
         >>> float(value), mdp.width, mdp.num_actions, [int(policy[1, 4]), int(policy[3, 3])]
         (0.75, 4, 4, [1, 3])
     """
-    horizon = checks.whole("horizon", horizon, at_least=2)
-    num_actions = checks.whole("num_actions", num_actions)
     _check_size(horizon, 1, num_actions)
     stages, actions = _path(horizon, num_actions, down_stages, down_actions, num_downs, key)
     downs = stages.shape[0]
@@ -127,19 +140,16 @@ def hard_ordered(
 
 
 def _check_size(horizon: int, width: int, num_actions: int) -> None:
-    sizes = (("horizon", horizon), ("width + 1", width + 1), ("num_actions", num_actions))
-    checks.table(*sizes, ("num_outcomes", 2))
+    sizes = {"horizon": horizon, "width + 1": width + 1, "num_actions": num_actions}
+    checks.table({**sizes, "num_outcomes": 2})
 
 
 def _path(
     horizon: int, num_actions: int, stages: Any, actions: Any, num_downs: int | None, key: Any
 ):
     """The given or drawn down stages and down actions, int32 [k] each."""
-    given = (("down_stages", stages), ("down_actions", actions))
-    arrays = [real_array(name, x, "a list of integers") for name, x in given if x is not None]
-    sizes = [array.shape[0] if array.ndim else 0 for array in arrays]
-    if num_downs is not None:
-        sizes.insert(0, checks.whole("num_downs", num_downs))
+    sizes = [] if num_downs is None else [num_downs]
+    sizes += [x.shape[0] for x in (stages, actions) if x is not None]
     if (stages is None or actions is None) and (key is None or not sizes):
         missing = "down_stages" if stages is None else "down_actions"
         raise ValueError(
@@ -149,14 +159,14 @@ def _path(
         raise ValueError(
             f"down_stages, down_actions: sizes {sizes} (num_downs first, if given); accepted: all the same"
         )
-    downs = checks.whole("num_downs", sizes[0])
+    downs = sizes[0]
     if downs >= horizon:
         raise ValueError(f"num_downs: {downs}; accepted: less than the horizon {horizon}")
     if stages is None:
-        role = jax.random.fold_in(checks.single_key(key), STAGES)
+        role = jax.random.fold_in(single_key(key), STAGES)
         stages = jnp.sort(jax.random.choice(role, horizon - 1, (downs,), replace=False)) + 1
     if actions is None:
-        role = jax.random.fold_in(checks.single_key(key), ACTIONS)
+        role = jax.random.fold_in(single_key(key), ACTIONS)
         actions = jax.random.randint(role, (downs,), 1, num_actions + 1, jnp.int32)
     stages = _integers("down_stages", stages, 1, horizon - 1)
     if checks.is_concrete(stages) and (np.diff(np.asarray(stages)) <= 0).any():
@@ -167,31 +177,24 @@ def _path(
 
 
 def _integers(name: str, values: Any, low: int, high: int) -> Array:
-    """``values`` as int32 [n], n >= 1, all within low..high."""
-    accepted = "a non-empty list of integers"
-    array = real_array(name, values, accepted)
-    if array.ndim != 1 or not array.shape[0] or array.dtype.kind not in "iu":
-        raise ValueError(f"{name}: {values!r}; accepted: {accepted}")
-    if checks.is_concrete(array):
-        wrong = [x for x in np.asarray(array).tolist() if not low <= x <= high]
-        if wrong:
-            raise ValueError(f"{name}: entry {wrong[0]}; accepted: {low}..{high}")
-    return jnp.asarray(array, jnp.int32)
+    """``values`` as int32 [n], all within low..high."""
+    if checks.is_concrete(values):
+        for x in np.asarray(values).tolist():
+            if not low <= x <= high:
+                raise ValueError(f"{name}: entry {x:g}; accepted: {low}..{high}")
+    return jnp.asarray(values, jnp.int32)
 
 
-def _gap(gap: Any, num_episodes: Any, of_the_proof: Any) -> Array:
+def _gap(gap: Any, num_episodes: int | None, of_the_proof: Callable[[int], float]) -> Array:
     if gap is None:
         if num_episodes is None:
             raise ValueError(
                 "gap: None; accepted: a number in [0, 1/2], or num_episodes for the proof's gap"
             )
-        gap = of_the_proof(checks.whole("num_episodes", num_episodes))
+        gap = of_the_proof(num_episodes)
     if checks.is_concrete(gap):
-        try:
-            gap = checks.number("gap", gap, low=0, high=0.5)
-        except ValueError:
-            raise ValueError(f"gap: {gap!r}; accepted: a number in [0, 1/2]") from None
-    return jnp.asarray(gap, checks.float_dtype())
+        gap = number("gap", gap, low=0, high=0.5)
+    return jnp.asarray(gap, jnp.float32)
 
 
 @partial(jax.jit, static_argnames="num_actions")

@@ -15,13 +15,18 @@ import jax.numpy as jnp
 
 from jaxbandit.instances import checks
 from jaxbandit.mdp import MDP
+from jaxbandit.specs import Whole, takes
 from jaxbandit.types import Array
+from jaxbandit.xla.threefry import single_key
+
+SIZES = takes(horizon=Whole(1), width=Whole(1), num_actions=Whole(1), num_outcomes=Whole(1))
 
 PROBABILITIES, REWARDS, LEVELS = 0, 1, 2
 """Roles of the keys folded in."""
 
 
 @checks.single_precision
+@SIZES
 def random_general(
     key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3
 ) -> MDP:
@@ -41,10 +46,11 @@ def random_general(
         >>> mdp.prob.shape, int(mdp.start), mdp.rank is None
         ((4, 4, 2, 3), 1, True)
     """
-    return _general(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
+    return _general(single_key(key), _shape(horizon, width, num_actions, num_outcomes))
 
 
 @checks.single_precision
+@SIZES
 def random_ordered(
     key: Any, horizon: int, width: int, num_actions: int, num_outcomes: int = 3
 ) -> MDP:
@@ -66,35 +72,27 @@ def random_ordered(
         >>> int(mdp.start), jb.validate(mdp) is mdp
         (3, True)
     """
-    return _ordered(checks.single_key(key), _shape(horizon, width, num_actions, num_outcomes))
+    return _ordered(single_key(key), _shape(horizon, width, num_actions, num_outcomes))
 
 
-def _shape(
-    horizon: Any, width: Any, num_actions: Any, num_outcomes: Any
-) -> tuple[int, int, int, int]:
-    shape = (
-        checks.whole("horizon", horizon),
-        checks.whole("width", width) + 1,
-        checks.whole("num_actions", num_actions),
-        checks.whole("num_outcomes", num_outcomes),
-    )
-    sizes = ("horizon", "width + 1", "num_actions", "num_outcomes")
-    checks.table(*zip(sizes, shape, strict=True))
-    return shape
+def _shape(horizon: int, width: int, num_actions: int, num_outcomes: int) -> tuple[int, ...]:
+    """[H, k+1, A, M]."""
+    sizes = {"horizon": horizon, "width + 1": width + 1}
+    sizes |= {"num_actions": num_actions, "num_outcomes": num_outcomes}
+    checks.table(sizes)
+    return tuple(sizes.values())
 
 
 @partial(jax.jit, static_argnames="shape")
-def _general(key: Array, shape: tuple[int, int, int, int]) -> MDP:
+def _general(key: Array, shape: tuple[int, ...]) -> MDP:
     prob, reward = _outcomes(key, shape)
     lowest = jnp.minimum(_levels(shape), 1)
     next_level = _drawn_levels(key, lowest, jnp.where(lowest > 0, shape[1] - 1, 0), shape)
-    return MDP(
-        prob=prob, reward=reward, next_level=next_level, rank=None, start=jnp.asarray(1, jnp.int32)
-    )
+    return MDP(prob, reward, next_level, rank=None, start=jnp.asarray(1, jnp.int32))
 
 
 @partial(jax.jit, static_argnames="shape")
-def _ordered(key: Array, shape: tuple[int, int, int, int]) -> MDP:
+def _ordered(key: Array, shape: tuple[int, ...]) -> MDP:
     prob, reward = _outcomes(key, shape)
     here = jnp.broadcast_to(_levels(shape), shape)
     drawn = _drawn_levels(key, jnp.zeros_like(here), here, shape)
@@ -102,35 +100,24 @@ def _ordered(key: Array, shape: tuple[int, int, int, int]) -> MDP:
     next_level = jnp.where(first, here, drawn)
     staying = jnp.sum(jnp.where(next_level == here, prob, 0), axis=-1)
     rank = jnp.argsort(jnp.argsort(staying, axis=-1), axis=-1).astype(jnp.int32)
-    return MDP(
-        prob=prob,
-        reward=reward,
-        next_level=next_level,
-        rank=rank,
-        start=jnp.asarray(shape[1] - 1, jnp.int32),
-    )
+    return MDP(prob, reward, next_level, rank=rank, start=jnp.asarray(shape[1] - 1, jnp.int32))
 
 
-def _outcomes(key: Array, shape: tuple[int, int, int, int]) -> tuple[Array, Array]:
+def _outcomes(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Probabilities and rewards [H, k+1, A, M]; level 0 pays nothing."""
     prob = checks.simplex_rows(jax.random.fold_in(key, PROBABILITIES), shape)
     role = jax.random.fold_in(key, REWARDS)
-    reward = (
-        jax.random.uniform(role, (math.prod(shape),), checks.float_dtype()).reshape(shape)
-        / shape[0]
-    )
+    reward = jax.random.uniform(role, (math.prod(shape),), jnp.float32).reshape(shape) / shape[0]
     return prob, jnp.where(_levels(shape) > 0, reward, 0)
 
 
-def _drawn_levels(
-    key: Array, lowest: Array, highest: Array, shape: tuple[int, int, int, int]
-) -> Array:
+def _drawn_levels(key: Array, lowest: Array, highest: Array, shape: tuple[int, ...]) -> Array:
     """Levels uniform on lowest..highest (drawn flat, which compiles faster)."""
     low, high = (jnp.broadcast_to(x, shape).reshape(-1) for x in (lowest, highest))
     role = jax.random.fold_in(key, LEVELS)
     return jax.random.randint(role, low.shape, low, high + 1, jnp.int32).reshape(shape)
 
 
-def _levels(shape: tuple[int, int, int, int]) -> Array:
+def _levels(shape: tuple[int, ...]) -> Array:
     """int32 [1, k+1, 1, 1]."""
     return jnp.arange(shape[1], dtype=jnp.int32)[None, :, None, None]

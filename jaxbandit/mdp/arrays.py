@@ -17,18 +17,18 @@ the table too large for memory, two stages draw the start: its block, and then t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from jaxbandit.checks import choice, real_array, whole
+from jaxbandit.checks import choice, distributions, entries, real_array, whole
 from jaxbandit.mdp.labels import Labels, labels_of, names_of, remember
 from jaxbandit.mdp.model import MDP, largest_total, single
 
-TOLERANCE = 1e-5
-"""How far from 1 the probabilities of a row may sum; float32 sums of many terms are this good."""
+AXES = "stage, state, action, next state"
 MOST_ENTRIES = 2**26
 """Of a table of outcomes: half a GB in float64."""
 LARGEST_TOTAL = 1e300
@@ -107,19 +107,23 @@ def from_arrays(
     P, staged = _transitions(P, horizon)
     S, A = P.shape[1:3]
     ending = _terminal(terminal, S)
-    _check_rows(P, ending, staged)
-    law = None if isinstance(reward, str) else _law(reward, S, A, horizon)
-    if law is None:
+    ended = np.isin(np.arange(S), ending)
+    _check_distributions("P", P, staged, but=ended[:, None])
+    if isinstance(reward, str):
         choice("reward", reward, ("mean", "bernoulli"))
         R, axes = _rewards(R, S, A, horizon)
     else:
-        R, axes = _means(R, law, S, A, horizon)
-    _check_terminal_rewards(R, axes, ending)
-    outcomes = _spread(P, R, ending)
-    if law is not None:
-        outcomes = _with_law(outcomes, *law)
-    elif reward == "bernoulli":
-        outcomes = _coins(outcomes, ending)
+        R, axes, paid, chances = _law(reward, R, S, A, horizon)
+    _check_terminal_rewards(R, axes, ended)
+    outcomes = _spread(P, R, ended)
+    if reward == "bernoulli":
+        heads = outcomes.reward
+        for x in heads[((heads < 0) | (heads > 1)) & (outcomes.prob > 0)][:1]:
+            raise ValueError(f"R: {x:g} with reward='bernoulli'; accepted: probabilities, 0 to 1")
+        chances = np.stack([heads, 1 - heads], axis=-2)
+        outcomes = _paying(outcomes, np.array([[1.0], [0.0]]), chances, axis=-2)
+    elif reward != "mean":
+        outcomes = _paying(outcomes, paid, chances[..., None, :], axis=-1)
     form = Form(staged, axes, ending, following=outcomes.following)
     return from_outcomes(outcomes, horizon, start, states, actions, form=form)
 
@@ -195,27 +199,26 @@ def from_gymnasium(env: Any, horizon: int) -> MDP:
         )
     S = len(table)
     try:
-        A = len(table[0])
-        rows = [[_merged(table[s][a]) for a in range(A)] for s in range(S)]
-        short = [s for s in range(S) if len(table[s]) != A]
+        rows = [[_merged(table[s][a]) for a in range(len(table[s]))] for s in range(S)]
+        A = len(rows[0])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"env: P cannot be read ({error!r}); accepted: {accepted}") from None
-    if short:
-        raise ValueError(
-            f"env: P[{short[0]}] has {len(table[short[0]])} actions, P[0] {A}; accepted: the same number in every state"
-        )
+    for s, row in enumerate(rows):
+        if len(row) != A:
+            raise ValueError(
+                f"env: P[{s}] has {len(row)} actions, P[0] {A}; accepted: the same number in every state"
+            )
     M = max(len(row) for each in rows for row in each)
     prob, reward, following, ends = (np.zeros((1, S, A, M), t) for t in (float, float, int, bool))
-    for s in range(S):
-        for a in range(A):
-            for m, ((to, paid, end), p) in enumerate(rows[s][a].items()):
-                if not 0 <= to < S:
-                    raise ValueError(f"env: P[{s}][{a}] leads to state {to}; accepted: 0..{S - 1}")
-                prob[0, s, a, m], reward[0, s, a, m] = p, paid
-                following[0, s, a, m], ends[0, s, a, m] = to, end
-    name = "env: P"
-    _check_finite(name, reward, "reward")
-    _check_probabilities(name, prob, np.zeros(S, bool), staged=False)
+    for s, a in np.ndindex(S, A):
+        for m, ((to, paid, end), p) in enumerate(rows[s][a].items()):
+            place = (0, s, a, m)
+            prob[place], reward[place], following[place], ends[place] = p, paid, to, end
+    axes = "stage, state, action, outcome"
+    entries("env: P", reward, ~np.isfinite(reward), "finite rewards", axes)
+    lost = (following < 0) | (following >= S)
+    entries("env: P", following, lost, f"next states 0..{S - 1}", axes)
+    _check_distributions("env: P", prob, staged=False)
     over = set(following[ends & (prob > 0)].tolist())
     entered = set(following[~ends & (prob > 0)].tolist())
     first = _start(getattr(inner, "initial_state_distrib", 0), S, ())
@@ -228,10 +231,9 @@ def from_gymnasium(env: Any, horizon: int) -> MDP:
 
 def _merged(row: Any) -> dict[tuple[int, float, bool], float]:
     """(next state, reward, terminated) -> probability."""
-    found: dict[tuple[int, float, bool], float] = {}
+    found: dict[tuple[int, float, bool], float] = defaultdict(float)
     for p, to, paid, end in row:
-        key = (int(to), float(paid), bool(end))
-        found[key] = found.get(key, 0.0) + float(p)
+        found[int(to), float(paid), bool(end)] += float(p)
     return found
 
 
@@ -291,15 +293,13 @@ def from_outcomes(
     scale = max(largest_total(mdp), float(tables[1].max()))
     scale = scale if scale > 1 + 1e-9 else 1.0
     tables[1][own] /= scale
-    named = [str(s) for s in range(S)] if states is None else states
+    played = () if actions is None else names_of("actions", actions, horizon, A)
     words = Labels(
         scale=scale,
         level=level,
-        actions=()
-        if actions is None
-        else names_of("actions", _after_draw(actions, drawn), mdp.horizon, A),
+        actions=played[:1] * drawn + played,
         offsets=(0.0,) * drawn + tuple(lows.tolist()),
-        states=names_of("states", named, 1, S)[0],
+        states=names_of("states", [*map(str, range(S))] if states is None else states, 1, S)[0],
         arrays=replace(form, drawn=drawn),
     )
     return remember(mdp, words)
@@ -323,12 +323,6 @@ def _draws(start: np.ndarray, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
     blocks[1, used:, 0, 0] = 1
     first = np.arange(1, used + 1)[None, None], chance[:used, 0][None, None]
     return [first, (blocks[0].astype(np.int32), blocks[1])]
-
-
-def _after_draw(actions: Sequence[Any], drawn: int) -> Sequence[Any]:
-    """Names [H][A] with those of the first stage for the stages that draw the start, too."""
-    rows = len(actions) and isinstance(actions[0], list | tuple | np.ndarray)
-    return [*[actions[0]] * drawn, *actions] if rows else actions
 
 
 def _left(lows: np.ndarray) -> np.ndarray:
@@ -359,9 +353,11 @@ def _transitions(P: Any, horizon: int) -> tuple[np.ndarray, bool]:
 
 def _terminal(terminal: Any, S: int) -> tuple[int, ...]:
     listed = [terminal] if np.ndim(terminal) == 0 else list(terminal)
-    for state in listed:
-        whole("terminal", state, 0, S - 1, "states, whole numbers")
-    return tuple(sorted({int(state) for state in listed}))
+    what = "states, whole numbers"
+    found = {whole("terminal", state, 0, S - 1, what) for state in listed}
+    if len(found) == S:
+        raise ValueError("terminal: all states; accepted: some, at least one state is left")
+    return tuple(sorted(found))
 
 
 def _start(start: Any, S: int, terminal: tuple[int, ...]) -> np.ndarray:
@@ -369,18 +365,14 @@ def _start(start: Any, S: int, terminal: tuple[int, ...]) -> np.ndarray:
     accepted = f"a state 0..{S - 1}, or probabilities [S] = ({S},)"
     given = np.asarray(real_array("start", start, accepted))
     if given.ndim == 0:
-        value = float(given)
-        if value != np.floor(value) or not 0 <= value < S:
+        prob = (np.arange(S) == given).astype(np.float64)
+        if not prob.any():
             raise ValueError(f"start: {start!r}; accepted: {accepted}")
-        prob = np.eye(S)[int(value)]
+    elif given.shape != (S,):
+        raise ValueError(f"start: shape {given.shape}; accepted: {accepted}")
     else:
         prob = given.astype(np.float64)
-        if prob.shape != (S,):
-            raise ValueError(f"start: shape {prob.shape}; accepted: {accepted}")
-        if not np.isfinite(prob).all() or (prob < 0).any():
-            raise ValueError(f"start: {prob.tolist()}; accepted: {accepted}")
-        if abs(prob.sum() - 1) > TOLERANCE:
-            raise ValueError(f"start: probabilities sum to {prob.sum():.7g}; they must sum to 1")
+        distributions("start", prob, "state")
         prob = prob / prob.sum()
     for state in terminal:
         if prob[state] > 0:
@@ -388,39 +380,12 @@ def _start(start: Any, S: int, terminal: tuple[int, ...]) -> np.ndarray:
     return prob
 
 
-def _check_rows(P: np.ndarray, terminal: tuple[int, ...], staged: bool) -> None:
-    if len(terminal) == P.shape[1]:
-        raise ValueError("terminal: all states; accepted: some, at least one state is left")
-    skipped = np.zeros(P.shape[1], bool)
-    skipped[list(terminal)] = True
-    _check_probabilities("P", P, skipped, staged)
-
-
-def _check_probabilities(name: str, prob: np.ndarray, skipped: np.ndarray, staged: bool) -> None:
-    """An error unless rows [stages, S, A, :] are distributions."""
-    looked = ~skipped[None, :, None]
-    bad = ~np.isfinite(prob) | (prob < 0)
-    for where in np.argwhere(bad & looked[..., None])[:1]:
-        place = _place(where[:3], staged)
-        raise ValueError(f"{name}: {prob[tuple(where)]} at {place}; accepted: probabilities")
-    sums = prob.sum(-1)
-    for where in np.argwhere((np.abs(sums - 1) > TOLERANCE) & looked)[:1]:
-        place = _place(where, staged)
-        raise ValueError(
-            f"{name}: probabilities at {place} sum to {sums[tuple(where)]:.7g}; they must sum to 1"
-        )
-
-
-def _check_finite(name: str, array: np.ndarray, what: str) -> None:
-    for where in np.argwhere(~np.isfinite(array))[:1]:
-        raise ValueError(
-            f"{name}: {what} {array[tuple(where)]} at index {tuple(where.tolist())}; accepted: finite numbers"
-        )
-
-
-def _place(where: np.ndarray, staged: bool) -> str:
-    stage = f"stage {where[0] + 1}, " if staged else ""
-    return f"{stage}state {where[1]}, action {where[2]}"
+def _check_distributions(name: str, prob: np.ndarray, staged: bool, but: Any = False) -> None:
+    """An error unless rows [1 or H, S, A, :] are distributions, which names stages where there are some."""
+    if staged:
+        distributions(name, prob, AXES, but)
+    else:
+        distributions(name, prob[0], AXES.removeprefix("stage, "), but)
 
 
 def _rewards(R: Any, S: int, A: int, horizon: int) -> tuple[np.ndarray, str]:
@@ -433,13 +398,17 @@ def _rewards(R: Any, S: int, A: int, horizon: int) -> tuple[np.ndarray, str]:
     if not found:
         turn = "; R.transpose(1, 0, 2) of [A, S, S], R.T of [A, S]" if R.shape in ((A, S, S), (A, S)) else ""  # fmt: skip
         raise ValueError(f"R: shape {R.shape}; accepted: {accepted}{turn}")
-    _check_finite("R", R, "reward")
+    named = AXES if found[0][0] == "H" else AXES.removeprefix("stage, ")
+    entries("R", R, ~np.isfinite(R), "finite numbers", named)
     R = R if found[0][0] == "H" else R[None]
     return R.reshape(R.shape + (1,) * (4 - R.ndim)), found[0]
 
 
-def _law(reward: Any, S: int, A: int, horizon: int) -> tuple[np.ndarray, np.ndarray]:
-    """The values [M] of rewards and their probabilities [1 or H, S, A, M]."""
+def _law(
+    reward: Any, R: Any, S: int, A: int, horizon: int
+) -> tuple[np.ndarray, str, np.ndarray, np.ndarray]:
+    """The mean rewards of a law, which R has to be if it is given, as `_rewards` returns them; its values [M] and their
+    probabilities [1 or H, S, A, M]."""
     accepted = "'mean', 'bernoulli', or (values [M], probabilities [S, A, M])"
     if not isinstance(reward, tuple | list) or len(reward) != 2:
         raise ValueError(f"reward: {reward!r}; accepted: {accepted}")
@@ -450,79 +419,49 @@ def _law(reward: Any, S: int, A: int, horizon: int) -> tuple[np.ndarray, np.ndar
             f"reward: values of shape {values.shape}, probabilities {prob.shape}; "
             f"accepted: [M] and [S, A, M] = ({S}, {A}, M), or with a leading horizon {horizon}"
         )
-    _check_finite("reward", values, "value")
-    staged = prob.ndim == 4
-    prob = prob if staged else prob[None]
-    _check_probabilities("reward", prob, np.zeros(S, bool), staged)
-    return values, prob
-
-
-def _means(
-    R: Any, law: tuple[np.ndarray, np.ndarray], S: int, A: int, horizon: int
-) -> tuple[np.ndarray, str]:
-    """The mean rewards of a law, which R has to be if it is given."""
-    means = law[1] @ law[0]
-    axes = "SA" if len(means) == 1 else "HSA"
+    entries("reward", values, ~np.isfinite(values), "finite numbers", "value")
+    axes = "SA" if prob.ndim == 3 else "HSA"
+    prob = prob.reshape(-1, S, A, M)
+    _check_distributions("reward", prob, staged=axes == "HSA")
+    means = (prob @ values)[..., None]
     if R is not None:
         given, axes = _rewards(R, S, A, horizon)
-        if not np.allclose(given, means[..., None], rtol=1e-5, atol=1e-8):
+        if not np.allclose(given, means, rtol=1e-5, atol=1e-8):
             raise ValueError(
                 "R: not the means of reward=(values, probabilities); accepted: None, or these means"
             )
-    return means[..., None], axes
+    return means, axes, values, prob
 
 
-def _check_terminal_rewards(R: np.ndarray, axes: str, terminal: tuple[int, ...]) -> None:
+def _check_terminal_rewards(R: np.ndarray, axes: str, ended: np.ndarray) -> None:
     """An error if rewards were meant for entering a terminal state, where nothing is paid."""
-    inside = np.zeros(R.shape[1], bool)
-    inside[list(terminal)] = True
-    lost = (R[:, inside] != 0).any(axis=(0, 2, 3))
-    if lost.any() and (axes in ("S", "HS") or not (R[:, ~inside] != 0).any()):
-        state = terminal[int(np.argmax(lost))]
+    lost = (R != 0).any(axis=(0, 2, 3))
+    if (lost & ended).any() and (axes in ("S", "HS") or not (lost & ~ended).any()):
         raise ValueError(
-            f"R: pays in terminal state {state}, where the episode is over; accepted: 0 there, and the reward for entering "
-            "it as R[s, a, s']"
+            f"R: pays in terminal state {np.argmax(lost & ended)}, where the episode is over; accepted: 0 there, and the "
+            "reward for entering it as R[s, a, s']"
         )
 
 
-def _spread(P: np.ndarray, R: np.ndarray, terminal: tuple[int, ...]) -> Outcomes:
-    """One outcome for every possible next state."""
+def _spread(P: np.ndarray, R: np.ndarray, ended: np.ndarray) -> Outcomes:
+    """One outcome for every possible next state; ``ended``, bool [S], are the terminal ones."""
     S = P.shape[1]
-    P = P.copy()
-    P[:, list(terminal)] = np.eye(S)[list(terminal)][None, :, None]
+    P = np.where(ended[:, None, None], np.eye(S)[:, None], P)
     M = int((P > 0).sum(-1).max())
     order = np.argsort(~(P > 0), axis=-1, kind="stable")[..., :M]
     R = np.broadcast_to(R, (*np.broadcast_shapes(R.shape[:1], P.shape[:1]), *P.shape[1:]))
     paid = np.take_along_axis(R, np.broadcast_to(order, (len(R), *order.shape[1:])), axis=-1)
-    ends = np.isin(order, terminal)
-    ends[:, list(terminal)] = True
-    paid[:, list(terminal)] = 0
+    ends = ended[order] | ended[:, None, None]
     prob = np.take_along_axis(P, order, axis=-1)
+    paid = np.where(ended[:, None, None], 0, paid)
     return Outcomes(prob / prob.sum(-1, keepdims=True), paid, order, ends)
 
 
-def _coins(x: Outcomes, terminal: tuple[int, ...]) -> Outcomes:
-    """Every outcome twice: it pays 1 with the probability that was its reward, else 0."""
-    bad = ((x.reward < 0) | (x.reward > 1)) & (x.prob > 0)
-    if bad.any():
-        seen = x.reward[tuple(np.argwhere(bad)[0])]
-        raise ValueError(f"R: {seen:g} with reward='bernoulli'; accepted: probabilities, 0 to 1")
-    heads, prob = np.broadcast_arrays(x.reward, x.prob)
-    both = np.concatenate([prob * heads, prob * (1 - heads)], axis=-1)
-    paid = np.concatenate([np.ones_like(x.prob), np.zeros_like(x.prob)], axis=-1)
-    return Outcomes(both, paid, np.tile(x.following, 2), np.tile(x.ends, 2))
-
-
-def _with_law(x: Outcomes, values: np.ndarray, law: np.ndarray) -> Outcomes:
-    """Every outcome once for every value."""
-    M = len(values)
-
-    def each(table: np.ndarray) -> np.ndarray:
-        return np.repeat(table, M, axis=-1)
-
-    paid = np.broadcast_to(np.tile(values, x.prob.shape[-1]), each(x.prob).shape)
-    prob = each(x.prob) * np.tile(law, x.prob.shape[-1])
-    return Outcomes(prob, paid, each(x.following), each(x.ends))
+def _paying(x: Outcomes, paid: np.ndarray, chances: np.ndarray, axis: int) -> Outcomes:
+    """Every outcome once for every reward ``paid``, which has these chances, along a new axis beside that of outcomes."""
+    prob, following, ends = (np.expand_dims(t, axis) for t in (x.prob, x.following, x.ends))
+    tables = np.broadcast_arrays(prob * chances, paid, following, ends)
+    return Outcomes(*(table.reshape(*table.shape[:3], -1) for table in tables))
 
 
 def _reduced(P: np.ndarray, R: np.ndarray, axes: str) -> np.ndarray:

@@ -27,8 +27,7 @@ class EnvParams(NamedTuple):
     """The MDP as leaves, so that environments of one shape stack and vmap."""
 
     mdp: MDP
-    reward: Array
-    """float [H, k+1, A, M], in the unit of the labels."""
+    """Its rewards are in the unit of the labels."""
     max_steps_in_episode: Array
     """int32 []: H."""
 
@@ -128,12 +127,10 @@ class Environment:
 
     def _outcome(self, key: Array, params: EnvParams, stage: Any, level: Any, action: Any) -> tuple[jax.Array, jax.Array]:  # fmt: skip
         """A reward and the next level."""
-        mdp = params.mdp
-        at = (stage, level, action)
-        outcome = jax.random.categorical(key, jnp.log(jnp.asarray(mdp.prob)[at]))
-        return jnp.asarray(params.reward)[(*at, outcome)], jnp.asarray(mdp.next_level)[
-            (*at, outcome)
-        ]
+        prob, reward, next_level = params.mdp[:3]
+        outcome = jax.random.categorical(key, jnp.log(prob[stage, level, action]))
+        place = (stage, level, action, outcome)
+        return reward[place], next_level[place]
 
 
 def to_gymnax(mdp: MDP, terminated: bool = False) -> Environment:
@@ -159,16 +156,13 @@ def to_gymnax(mdp: MDP, terminated: bool = False) -> Environment:
     words = labels_of(single(mdp))
     mdp = checked(mdp)
     drawn = 0 if words.arrays is None else words.arrays.drawn
-    reward = np.asarray(mdp.reward)
+    reward = np.array(mdp.reward)
     if words.offsets:
-        levels = np.asarray(mdp.next_level)
-        reward = np.stack(
-            [
-                np.where(to > 0, words.paid(i, paid, 1), words.paid(i, paid, 0))
-                for i, (paid, to) in enumerate(zip(reward, levels, strict=True))
-            ]
-        )
+        going = np.asarray(mdp.next_level) > 0
+        for i, paid in enumerate(reward):
+            units = [words.paid(i, paid, level) for level in (0, 1)]
+            reward[i] = np.where(going[i], units[1], units[0])
         reward[:, 0] = 0
-    tables = jax.tree.map(jnp.asarray, mdp._replace(rank=None))
+    tables = jax.tree.map(jnp.asarray, mdp._replace(reward=reward, rank=None))
     steps = jnp.asarray(mdp.horizon - drawn, jnp.int32)
-    return Environment(EnvParams(tables, jnp.asarray(reward), steps), drawn, terminated)
+    return Environment(EnvParams(tables, steps), drawn, terminated)

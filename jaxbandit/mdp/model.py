@@ -20,11 +20,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.checks import real_array, typed
+from jaxbandit.checks import distributions, entries, place, real_array, typed
 from jaxbandit.tabular import Table
 from jaxbandit.types import Array
 
 ACCEPTED = "an MDP (jb.make_instance)"
+AXES = "stage, level, action, outcome"
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -119,8 +120,7 @@ _new_tuple = MDP.__new__
 
 @functools.wraps(_new_tuple)
 def _new_mdp(cls: type[MDP], *arrays: Any, **named: Any) -> MDP:
-    missing = [name for name in MDP._fields[len(arrays) :] if name not in named]
-    if missing and len(arrays) + len(named) < len(MDP._fields):
+    if missing := [name for name in MDP._fields[len(arrays) :] if name not in named]:
         raise TypeError(
             f"MDP: {', '.join(missing)} missing; accepted: {', '.join(MDP._fields)}, tables of outcomes [H, k+1, A, M]; "
             "from transitions P [S, A, S] and rewards R [S, A] use jb.from_arrays(P, R, horizon)"
@@ -205,12 +205,24 @@ def canonical(mdp: MDP) -> MDP:
     """
     typed("mdp", mdp, MDP, ACCEPTED)
     prob = floats("MDP.prob", mdp.prob)
-    reward = floats("MDP.reward", mdp.reward)
-    next_level = integers("MDP.next_level", mdp.next_level)
-    order = None if mdp.rank is None else order_of(mdp.rank)
-    check_shapes(prob, reward, next_level, order, mdp.start)
+    shape = prob.shape
+    if len(shape) != 4 or min(shape) < 1 or shape[1] < 2:
+        stacked = "; several instances stacked go through jax.vmap" if len(shape) == 5 else ""
+        raise ValueError(
+            f"MDP.prob: shape {shape}; accepted: [H, k+1, A, M] with H, k, A, M >= 1{stacked}"
+        )
+    reward, next_level = (
+        floats("MDP.reward", mdp.reward),
+        integers("MDP.next_level", mdp.next_level),
+    )
+    for name, array in (("reward", reward), ("next_level", next_level)):
+        if array.shape != shape:
+            raise ValueError(f"MDP.{name}: shape {array.shape}; accepted: that of prob, {shape}")
+    rank = None if mdp.rank is None else ranks(mdp.rank, shape[:3])
+    level = real_array("MDP.start", mdp.start, "a single level, an integer")
+    if level.ndim or level.dtype.kind not in "iu":
+        raise ValueError(f"MDP.start: {mdp.start!r}; accepted: a single level, an integer")
     start = integers("MDP.start", mdp.start)
-    rank = None if order is None else ranks(order)
     made = MDP(prob=prob, reward=reward, next_level=next_level, rank=rank, start=start)
     return mdp if all(a is b for a, b in zip(made, mdp, strict=True)) else made
 
@@ -225,8 +237,8 @@ def single(mdp: MDP) -> MDP:
         TypeError: mdp: NoneType; accepted: an MDP (jb.make_instance)
     """
     typed("mdp", mdp, MDP, ACCEPTED)
-    if np.ndim(mdp.prob) != 4:
-        shape = np.shape(mdp.prob)
+    shape = np.shape(mdp.prob)
+    if len(shape) != 4:
         seen = f"{shape[0]} stacked" if len(shape) == 5 else f"prob of shape {shape}"
         raise ValueError(f"mdp: {seen}; accepted: a single MDP, prob [H, k+1, A, M]")
     return mdp
@@ -250,7 +262,12 @@ def checked(mdp: MDP) -> MDP:
         return mdp
     mdp = canonical(mdp)
     prob, reward, nxt = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
-    check_values(prob, reward, nxt, int(mdp.start))
+    distributions("MDP.prob", prob, AXES)
+    # also where float64 is run in float32
+    entries("MDP.reward", reward, ~(np.abs(reward) <= LARGEST), "finite numbers", AXES)
+    entries("MDP.next_level", nxt, (nxt < 0) | (nxt > mdp.width), f"0..{mdp.width}", AXES)
+    if not 1 <= mdp.start <= mdp.width:
+        raise ValueError(f"MDP.start: level {mdp.start}; accepted: 1..{mdp.width}")
     return mdp
 
 
@@ -274,15 +291,11 @@ def validate(mdp: MDP) -> MDP:
     """
     mdp = checked(mdp)
     prob, reward, nxt = (np.asarray(x) for x in (mdp.prob, mdp.reward, mdp.next_level))
-    outside = (reward < 0) | (reward > 1)
-    first_bad("MDP.reward", outside, "reward is outside [0, 1]", reward)
     possible = prob[:, :1] > 0
-    first_bad(
-        "MDP.next_level", (nxt[:, :1] != 0) & possible, "leaves level 0, which must be absorbing,"
-    )
-    first_bad(
-        "MDP.reward", (reward[:, :1] != 0) & possible, "pays at level 0, which must pay nothing,"
-    )
+    entries("MDP.reward", reward, (reward < 0) | (reward > 1), "0 to 1", AXES)
+    for name, table in (("reward", reward[:, :1]), ("next_level", nxt[:, :1])):
+        accepted = "0, as level 0 is absorbing and pays nothing"
+        entries(f"MDP.{name}", table, (table != 0) & possible, accepted, AXES)
     total = largest_total(mdp)
     if total > 1 + 1e-5:
         raise ValueError(
@@ -297,14 +310,13 @@ def digest(mdp: MDP) -> str:
     """SHA-256 of an instance's arrays, types and shapes; float64 arrays of float32 numbers (as under x64) count as float32."""
     total = hashlib.sha256()
     for name, leaf in mdp._asdict().items():
-        array = None if leaf is None else np.ascontiguousarray(leaf)
-        if array is not None and array.dtype == np.float64 and (array == array.astype("f4")).all():
+        if leaf is None:
+            total.update(f"{name} None;".encode())
+            continue
+        array = np.ascontiguousarray(leaf)
+        if array.dtype == np.float64 and (array == array.astype("f4")).all():
             array = array.astype("f4")
-        total.update(
-            f"{name} {None if array is None else (array.dtype.str, array.shape)};".encode()
-        )
-        if array is not None:
-            total.update(array.tobytes())
+        total.update(f"{name} {(array.dtype.str, array.shape)};".encode() + array.tobytes())
     return total.hexdigest()
 
 
@@ -347,12 +359,7 @@ def integers(name: str, value: Any) -> Array:
     return host.astype(np.int32)
 
 
-def order_of(value: Any) -> Array:
-    """Numbers of any kind and shape that may order actions."""
-    return real_array("MDP.rank", value, "numbers that order the actions, or None")
-
-
-def ranks(value: Any) -> Array:
+def ranks(value: Any, shape: tuple[int, ...]) -> Array:
     """The order of the actions as int32 0..A-1 in every state, from numbers of any kind and size.
 
     Only the order counts: fractions, negative and huge numbers mean what they say. Ties are an
@@ -360,24 +367,24 @@ def ranks(value: Any) -> Array:
 
     Example:
         >>> import numpy as np
-        >>> ranks(np.array([[[0.5, -3.0, 1e20]]] * 2).reshape(1, 2, 3))[0, 1].tolist()
+        >>> ranks(np.array([[[0.5, -3.0, 1e20]]] * 2).reshape(1, 2, 3), (1, 2, 3))[0, 1].tolist()
         [1, 0, 2]
     """
-    array = order_of(value)
+    array = real_array("MDP.rank", value, "numbers that order the actions, or None")
     host = np.asarray(array)
-    if host.ndim != 3:
-        raise ValueError(f"MDP.rank: shape {host.shape}; accepted: [H, k+1, A] or None")
+    if host.shape != shape:
+        raise ValueError(f"MDP.rank: shape {host.shape}; accepted: [H, k+1, A] = {shape} or None")
     if host.dtype.kind not in "iu":
         host = host.astype(np.float64) if host.dtype.itemsize < 8 else host
         if not np.isfinite(host).all():
             raise ValueError("MDP.rank: not finite; accepted: numbers that order the actions")
     places = np.argsort(host, axis=-1, kind="stable")
     ordered = np.take_along_axis(host, places, axis=-1)
-    tied = np.argwhere((ordered[:, 1:, 1:] == ordered[:, 1:, :-1]).any(axis=-1))
-    if tied.size:
-        i, level = int(tied[0, 0]), int(tied[0, 1]) + 1
+    tied = (ordered[..., 1:] == ordered[..., :-1]).any(axis=-1)
+    tied[:, 0] = False
+    for i, level in np.argwhere(tied)[:1]:
         raise ValueError(
-            f"MDP.rank: actions tie at stage {i + 1}, level {level}: {host[i, level].tolist()}; "
+            f"MDP.rank: actions tie at {place((i, level), AXES)}: {host[i, level].tolist()}; "
             "accepted: a total order, all ranks different"
         )
     dense = np.argsort(places, axis=-1).astype(np.int32)
@@ -385,74 +392,20 @@ def ranks(value: Any) -> Array:
     return array if same else dense
 
 
-def check_shapes(prob: Array, reward: Array, next_level: Array, rank: Any, start: Any) -> None:
-    """An error unless the shapes are [H, k+1, A, M] three times, [H, k+1, A] and []."""
-    shape = prob.shape
-    if len(shape) != 4 or min(shape) < 1 or shape[1] < 2:
-        stacked = "; several instances stacked go through jax.vmap" if len(shape) == 5 else ""
-        raise ValueError(
-            f"MDP.prob: shape {shape}; accepted: [H, k+1, A, M] with H, k, A, M >= 1{stacked}"
-        )
-    for name, array in (("reward", reward), ("next_level", next_level)):
-        if array.shape != shape:
-            raise ValueError(f"MDP.{name}: shape {array.shape}; accepted: that of prob, {shape}")
-    if rank is not None and np.shape(rank) != shape[:3]:
-        raise ValueError(
-            f"MDP.rank: shape {np.shape(rank)}; accepted: [H, k+1, A] = {shape[:3]} or None"
-        )
-    level = real_array("MDP.start", start, "a single level, an integer")
-    if level.ndim or level.dtype.kind not in "iu":
-        raise ValueError(f"MDP.start: {start!r}; accepted: a single level, an integer")
-
-
-def check_values(prob: np.ndarray, reward: np.ndarray, nxt: np.ndarray, start: int) -> None:
-    """An error unless probabilities are distributions, rewards finite and levels 0..k."""
-    width = prob.shape[1] - 1
-    first_bad("MDP.prob", ~np.isfinite(prob), "probability is not finite", prob)
-    first_bad("MDP.prob", prob < 0, "probability is negative", prob)
-    sums = prob.sum(axis=-1, dtype=np.float64)
-    bad = np.argwhere(np.abs(sums - 1) > 1e-5)
-    if bad.size:
-        i, level, a = bad[0]
-        raise ValueError(
-            f"MDP.prob: probabilities at stage {i + 1}, level {level}, action {a} "
-            f"sum to {sums[i, level, a]:.7g}; they must sum to 1"
-        )
-    finite = np.abs(reward) <= LARGEST  # also where float64 is run in float32
-    first_bad("MDP.reward", ~finite, "reward is not finite", reward)
-    first_bad("MDP.next_level", (nxt < 0) | (nxt > width), f"next level is outside 0..{width}", nxt)
-    if not 1 <= start <= width:
-        raise ValueError(f"MDP.start: level {start}; accepted: 1..{width}")
-
-
 def check_order(prob: np.ndarray, nxt: np.ndarray, rank: np.ndarray) -> None:
     """Assumption 3.1 (no upward move) and Assumption 3.2 (rank agrees with the staying
     probabilities); ``rank`` is one that `ranks` returned."""
     levels = np.arange(prob.shape[1])[None, :, None, None]
-    what = "upward move in an ordered MDP (one with a rank; Assumption 3.1)"
-    first_bad("MDP.next_level", (nxt > levels) & (prob > 0), what, nxt)
+    accepted = "no upward move in an ordered MDP (one with a rank; Assumption 3.1)"
+    entries("MDP.next_level", nxt, (nxt > levels) & (prob > 0), accepted, AXES)
     staying = np.where(nxt == levels, prob, 0).sum(-1)
     order = np.argsort(rank, axis=-1)
     drops = np.diff(np.take_along_axis(staying, order, axis=-1), axis=-1) < -1e-6
-    wrong = np.argwhere(drops[:, 1:])
-    if wrong.size:
-        i, level, j = int(wrong[0, 0]), int(wrong[0, 1]) + 1, int(wrong[0, 2])
-        a, b = int(order[i, level, j]), int(order[i, level, j + 1])
+    drops[:, 0] = False
+    for i, level, j in np.argwhere(drops)[:1]:
+        a, b = order[i, level, j : j + 2]
         raise ValueError(
-            f"MDP.rank: at stage {i + 1}, level {level} action {b} is ranked above action {a}, "
+            f"MDP.rank: at {place((i, level), AXES)} action {b} is ranked above action {a}, "
             f"but stays with probability {staying[i, level, b]:.6g} < {staying[i, level, a]:.6g} "
             "(Assumption 3.2)"
         )
-
-
-def first_bad(name: str, bad: np.ndarray, what: str, values: np.ndarray | None = None) -> None:
-    """Raises for the first True of ``bad`` [H, levels, A, M], where the levels count from 0."""
-    where = np.argwhere(bad)
-    if not where.size:
-        return
-    index = tuple(int(j) for j in where[0])
-    i, level, a, m = index
-    seen = "" if values is None else f": {values[index]}"
-    raise ValueError(
-        f"{name}: {what} at stage {i + 1}, level {level}, action {a}, outcome {m}{seen}"
-    )

@@ -238,7 +238,7 @@ def family(name: str, *, count: int, key: jax.Array, **parameters: Any) -> MDP:
         (8, 5, 3, 3, 3)
     """
     from jaxbandit.instances import make_instance
-    from jaxbandit.instances.checks import single_key
+    from jaxbandit.xla.threefry import single_key
 
     count = checks.whole("count", count, at_most=MOST_DRAWS, what="a whole number of draws")
     single_key(key)

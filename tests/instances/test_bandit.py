@@ -23,27 +23,6 @@ def test_rewards_keep_their_law_and_their_units():
         assert bool(words.offsets) == (np.min(values) < 0)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({}, "means: given are none of means, values and probabilities; accepted: means alone"),
-        ({"means": [0.1, 2]}, r"means: 2.0 at 1; accepted: numbers in \[0, 1\]"),
-        ({"means": 0.5}, r"means: shape \[\]; accepted: numbers of shape \[K\]"),
-        ({"means": [float("nan")]}, "means: nan"),
-        ({"means": "ab"}, "means: "),
-        ({"values": [1, 2]}, "given are values"),
-        ({"values": [1, 2, 3], "probabilities": [[0.5, 0.5]]}, r"values: shape \[3\]"),
-        (
-            {"values": [1, 2], "probabilities": [[0.5, 0.6]]},
-            "probabilities: entries of stage 1 sum",
-        ),
-    ],
-)
-def test_bad_arms_are_named(given, message):
-    with pytest.raises(ValueError, match=message):
-        jb.make_instance("bandit", **given)
-
-
 def test_drawn_means_are_uniform_and_stack():
     many = jb.family(
         "bandit-random", count=500, key=jax.random.key(0), num_arms=4, low=0.2, high=0.6

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.inspect import doctor
-from jaxbandit.inspect.doctor import examine, format_report
+from jaxbandit.cli import doctor
+from jaxbandit.cli.doctor import examine, format_report
 
 WHEELS = {"jax": "0.10.2", "jaxlib": "0.10.2"}
 CUDA = {"jax-cuda12-plugin": "0.10.2", "jax-cuda12-pjrt": "0.10.2"}
@@ -118,8 +118,9 @@ def test_a_device_beside_the_cpu_has_its_break_even(monkeypatch):
     found = doctor._test(Card())
     lanes = found["break_even_lanes"]
     assert (lanes - 1) * 0.25 < 40.0 <= lanes * 0.25
-    lines = dict(reversed(doctor._tested(found)))
-    assert lines["lanes"] == "the device pays from 160 lanes on"
+    text = format_report(examine(self_test=False) | {"self_test": found})
+    assert "lanes     the device pays from 160 lanes on\n" in text
+    assert "speed     gpu: A100: 40.0 us per episode of 1024 lanes, 0.040 us per" in text
 
 
 def test_a_tpu_is_told_what_runs_there(monkeypatch):

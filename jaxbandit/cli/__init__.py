@@ -173,7 +173,7 @@ def _options(command: type) -> list[str]:
 
 def _one_line(box: str, command: str) -> str:
     """What tyro put into a box."""
-    text = " ".join(" ".join(line.strip(" │╭╮╰╯─") for line in box.splitlines()[1:]).split())
+    text = " ".join(re.sub("[│╭╮╰╯]|[─-]{4,}", " ", box.partition("\n")[2]).split())
     choice = re.search(
         r"invalid choice '(.*?)' for argument '(?:--)?([\w-]+)'\. Expected one of \((.*?)\)", text
     )

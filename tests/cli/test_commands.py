@@ -2,17 +2,19 @@
 
 import dataclasses
 import inspect
+import io
 import json
 import runpy
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 from users_experiment import MINE
 
 import jaxbandit as jb
-from jaxbandit.cli import COMMANDS, doctor, main
+from jaxbandit.cli import COMMANDS, doctor, main, parse
 
 pytestmark = pytest.mark.usefixtures("started")
 
@@ -80,6 +82,13 @@ def test_mistakes_are_answered_in_one_line(words, tmp_path, monkeypatch, capfd):
     assert err.startswith("jaxbandit: ")
     assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_mistakes_read_the_same_where_boxes_are_ascii():
+    said = {"run prophet --seeds 2.5": "^--seeds: 2.5; accepted", "show": "^INSTANCE is missing"}
+    for words, saying in said.items():
+        with redirect_stdout(io.StringIO()), pytest.raises(ValueError, match=saying):
+            parse(words.split())
 
 
 def test_help_of_an_experiment_says_what_it_is(capfd):

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from tyro.conf import Positional, arg
 
 from jaxbandit import checks, description, plotting
@@ -163,7 +164,6 @@ class Show:
         Options(seed=self.seed)
         with spinner("starting jax", elsewhere=False):
             import jax
-            import numpy as np
 
             import jaxbandit as jb
         if self.figure is not None:
@@ -206,7 +206,8 @@ def policy_table(mdp: Any, policy: Any) -> Table:
     """
     import jaxbandit as jb
 
-    words, visits, stages = jb.labels_of(mdp), jb.visitation(mdp, policy), range(mdp.horizon)
+    words, stages = jb.labels_of(mdp), range(mdp.horizon)
+    visits = np.asarray(jb.visitation(mdp, policy))
     # thresholds: "accept from 0.5" and "accept none" share all but the value
     names = {words.action(i, a) for i in stages for a in range(mdp.num_actions)} - {"accept none"}
     columns = map(set, zip(*(name.split(" ")[:-1] for name in names), strict=False))

@@ -1,11 +1,9 @@
 """One run is a lane of a sweep, one episode follows the tables, and hardness is that of brute force over all policies."""
 
-import itertools
-
 import jax
 import numpy as np
 import pytest
-from families import PARAMETERS, tiny
+from families import PARAMETERS, all_policies, tiny
 
 import jaxbandit as jb
 from jaxbandit.errors import LearnerError
@@ -127,16 +125,7 @@ def test_the_table_names_what_is_offered_and_done():
     mdp = jb.label(jb.make_instance("posted-pricing", **given), unit="$")
     episode = jb.trace(mdp, np.zeros((3, 2), np.int32), KEY)
     lines = repr(episode).splitlines()
-    assert lines[0].split() == [
-        "stage",
-        "capacity",
-        "left",
-        "offered",
-        "action",
-        "reward",
-        "worth",
-        "then",
-    ]
+    assert " ".join(lines[0].split()) == "stage capacity left offered action reward worth then"
     assert "price 200" in lines[1]
     assert "$200" in lines[1]
     assert lines[2].split()[3] == "-"  # nothing is left to sell
@@ -146,35 +135,12 @@ def test_the_table_names_what_is_offered_and_done():
         jb.trace(mdp, np.zeros((2, 3), np.int32), KEY)
 
 
-def visits_by_hand(mdp, choose):
-    """Visits [H, k+1] of a policy choose(stage, level) -> action, outcome by outcome."""
-    prob, following = np.asarray(mdp.prob, np.float64), np.asarray(mdp.next_level)
-    here = {int(mdp.start): 1.0}
-    rows = []
-    for i in range(mdp.horizon):
-        rows.append([here.get(level, 0.0) for level in range(mdp.width + 1)])
-        after = {}
-        for level, share in here.items():
-            a = choose(i, level)
-            for m in range(mdp.num_outcomes):
-                to = int(following[i, level, a, m])
-                after[to] = after.get(to, 0.0) + share * prob[i, level, a, m]
-        here = after
-    return np.array(rows)
-
-
-def every_policy(mdp):
-    states = [(i, level) for i in range(mdp.horizon) for level in range(1, mdp.width + 1)]
-    for actions in itertools.product(range(mdp.num_actions), repeat=len(states)):
-        table = dict(zip(states, actions, strict=True))
-        yield lambda i, level, table=table: table.get((i, level), 0)
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_visits_counts_and_gaps_by_brute_force(name):
     mdp = tiny(name)
     found = jb.hardness(mdp)
-    brute = np.max([visits_by_hand(mdp, choose) for choose in every_policy(mdp)], axis=0)[:, 1:]
+    visits = jax.vmap(lambda policy: jb.visitation(mdp, policy))(all_policies(mdp))
+    brute = np.max(visits, axis=0)[:, 1:]
     np.testing.assert_allclose(np.asarray(largest_visitation(mdp))[:, 1:], brute, atol=1e-6)
     reachable = brute > 0
     assert found.num_states == reachable.sum()

@@ -11,8 +11,8 @@ own); `sweep` runs learners x instances x parameters x seeds and returns a label
 
 from __future__ import annotations
 
-import ast
 import importlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from jaxbandit.errors import CheckpointError as CheckpointError
     from jaxbandit.errors import SweepInterrupted as SweepInterrupted
     from jaxbandit.experiments.ladder import ladder as ladder
-    from jaxbandit.inspect.episode import trace as trace
-    from jaxbandit.inspect.hardness import hardness as hardness
-    from jaxbandit.inspect.run import lane_key as lane_key
-    from jaxbandit.inspect.run import run as run
+    from jaxbandit.inspect import hardness as hardness
+    from jaxbandit.inspect import lane_key as lane_key
+    from jaxbandit.inspect import run as run
+    from jaxbandit.inspect import trace as trace
     from jaxbandit.instances import INSTANCES as INSTANCES
     from jaxbandit.instances import make_instance as make_instance
     from jaxbandit.instances import register_instance as register_instance
@@ -114,20 +114,11 @@ if TYPE_CHECKING:
     from jaxbandit.sweeps import sweep as sweep
 
 
-def _public() -> dict[str, str]:
-    """Name -> the module that has it, of the imports above and of all figures."""
-    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
-    block = next(node for node in tree.body if isinstance(node, ast.If))
-    named = {
-        alias.name: str(node.module)
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    return named | {name: f"jaxbandit.plotting.{figure.module}" for name, figure in FIGURES.items()}
-
-
-_HOME = _public()
+_SOURCE = Path(__file__).read_text(encoding="utf-8")
+_NAMED = re.findall(r"^    from (\S+) import (\w+) as", _SOURCE, re.MULTILINE)
+_HOME = {name: home for home, name in _NAMED}
+"""Name -> the module that has it, of the imports above and of all figures."""
+_HOME |= {name: f"jaxbandit.plotting.{figure.module}" for name, figure in FIGURES.items()}
 __all__ = sorted(_HOME)  # noqa: PLE0605
 
 if not TYPE_CHECKING:

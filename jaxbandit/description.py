@@ -49,29 +49,35 @@ SMALL: dict[str, Any] = {
 
 
 class Parameter(NamedTuple):
-    """One parameter, field, or preset value, with its default and what it means."""
+    """One parameter, field, or preset value: ``default`` as Python writes it, or "", and what it means."""
 
     name: str
     default: str
-    """As Python writes it; empty if there is none."""
     meaning: str
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One meaning of a name."""
+    """One meaning of a name.
+
+    Fields:
+        name: as it is registered.
+        kind: learner, instance, experiment, feedback or preset.
+        summary: the first paragraph.
+        call: how it is used.
+        text: further paragraphs.
+        parameters: what it takes, or holds.
+        heading: what the parameters are called.
+        example: as in a docstring.
+    """
 
     name: str
     kind: str
-    """learner, instance, experiment, feedback or preset."""
     summary: str
     call: str
-    """How it is used."""
     text: tuple[str, ...] = ()
-    """Further paragraphs."""
     parameters: tuple[Parameter, ...] = ()
     heading: str = "parameters"
-    """What the parameters are called."""
     example: str = ""
 
     def __str__(self) -> str:
@@ -98,20 +104,19 @@ class Entry:
 
     def body(self) -> str:
         """As HTML, without the name."""
-        defaults = any(p.default for p in self.parameters)
-        rows = "".join(
-            f"<tr><td><code>{html.escape(p.name)}</code></td>"
-            + (f"<td>{html.escape(p.default)}</td>" if defaults else "")
-            + f'<td style="text-align:left">{as_html(p.meaning)}</td></tr>'
-            for p in self.parameters
-        )
-        more = "<th>default</th>" if defaults else ""
-        head = f"<tr><th>{html.escape(self.heading)}</th>{more}<th></th></tr>"
+        more = any(p.default for p in self.parameters)
+        table = [
+            f"<tr><th>{html.escape(self.heading)}</th>{'<th>default</th>' * more}<th></th></tr>"
+        ]
+        for p in self.parameters:
+            default = f"<td>{html.escape(p.default)}</td>" * more
+            meaning = f'<td style="text-align:left">{as_html(p.meaning)}</td>'
+            table += [f"<tr><td><code>{html.escape(p.name)}</code></td>{default}{meaning}</tr>"]
         parts = [
             f"<p>{as_html(self.summary)}</p>",
             f"<p><code>{html.escape(self.call)}</code></p>",
             *(f"<p>{as_html(part)}</p>".replace("\n", "<br>\n") for part in self.text),
-            f"<table>{head}{rows}</table>" if rows else "",
+            f"<table>{''.join(table)}</table>" if self.parameters else "",
             f"<pre>{html.escape(self.example)}</pre>" if self.example else "",
         ]
         return "\n".join(part for part in parts if part)
@@ -160,9 +165,9 @@ def describe(name: str, kind: str | None = None) -> Description:
     choice("kind", kind, (*KINDS, None))
     if not isinstance(name, str):
         raise ValueError(f"name: {name!r}; accepted: a string such as 'expref'")
-    searched = KINDS if kind is None else (kind,)
-    known = {each: names(each) for each in searched}
-    found = [_DESCRIBE[each](name) for each in searched if name in known[each]]
+    known = {each: names(each) for each in (KINDS if kind is None else (kind,))}
+    others = {"experiment": _experiment, "feedback": _feedback, "preset": _preset}
+    found = [others.get(each, _constructed)(name, each) for each in known if name in known[each]]
     if not found:
         hint = near_names(name, dict.fromkeys(x for each in known.values() for x in each), most=1)
         raise ValueError(f"name: {name!r}; {hint}accepted: the names that jaxbandit list prints")
@@ -189,27 +194,6 @@ def names(kind: str) -> list[str]:
     return _registry(kind).names()
 
 
-def summary(kind: str, name: str) -> str:
-    """The first paragraph of the docstring of a learner or an instance, in one line.
-
-    Example:
-        >>> summary("instance", "knapsack")[:12]
-        'The knapsack'
-    """
-    return paragraphs(_registry(kind).constructors[name])[0]
-
-
-def signature(kind: str, name: str) -> list[str]:
-    """Parameters of a learner or an instance, those with a default as ``name=default``.
-
-    Example:
-        >>> signature("instance", "prophet-uniform")
-        ['horizon', 'capacity', 'num_values']
-    """
-    parameters = inspect.signature(_registry(kind).constructors[name]).parameters.values()
-    return [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
-
-
 def feedback_of(learner: str) -> str:
     """The kind of feedback that a learner sees; "" if it cannot be made without arguments.
 
@@ -217,8 +201,14 @@ def feedback_of(learner: str) -> str:
         >>> feedback_of("ucbvi"), feedback_of("fixed")
         ('semi-bandit', '')
     """
-    needed = any("=" not in word for word in signature("learner", learner))
-    return "" if needed else _registry("learner").constructors[learner]().feedback
+    constructor = _registry("learner").constructors[learner]
+    return "" if _needed(constructor) else constructor().feedback
+
+
+def _needed(constructor: Callable[..., Any]) -> list[str]:
+    """The parameters without a default."""
+    parameters = inspect.signature(constructor).parameters.values()
+    return [p.name for p in parameters if p.default is p.empty]
 
 
 def presets(learner: str) -> dict[str, dict[str, float]]:
@@ -265,7 +255,7 @@ def small_instance(
         make_instance(name)  # raises the error that names near matches
     wanted = inspect.signature(INSTANCES.constructors[name]).parameters
     drawn = "key" in wanted and not {"theta", "down_stages", "down_actions"} & set(given)
-    needed = [key for key, p in wanted.items() if p.default is p.empty]
+    needed = _needed(INSTANCES.constructors[name])
     if "horizon" in wanted and isinstance(wanted["horizon"].default, int):
         needed.append("horizon")  # a default may be long
     if name == "bandit" and "probabilities" not in given:
@@ -296,26 +286,21 @@ def _registry(kind: str) -> Any:
     return jaxbandit.LEARNERS if kind == "learner" else jaxbandit.INSTANCES
 
 
-def _constructed(kind: str, name: str) -> Entry:
+def _constructed(name: str, kind: str) -> Entry:
     constructor = _registry(kind).constructors[name]
     first, *rest = paragraphs(constructor)
-    needed = [f"{word}=..." for word in signature(kind, name) if "=" not in word]
-    return Entry(
-        name=name,
-        kind=kind,
-        summary=first,
-        call=f"jb.make_{kind}({', '.join([chr(34) + name + chr(34), *needed])})",
-        text=(*rest, *(_of_learner(name, needed) if kind == "learner" else ())),
-        parameters=_parameters(constructor),
-        example=example(constructor),
-    )
+    words = [f'"{name}"', *(f"{each}=..." for each in _needed(constructor))]
+    more = _of_learner(name, constructor) if kind == "learner" else []
+    call, taken = f"jb.make_{kind}({', '.join(words)})", _parameters(constructor)
+    text = (*rest, *more)
+    return Entry(name, kind, first, call, text=text, parameters=taken, example=example(constructor))
 
 
-def _of_learner(name: str, needed: list[str]) -> list[str]:
+def _of_learner(name: str, constructor: Callable[..., Any]) -> list[str]:
     """What it sees and the values of its presets."""
     lines = []
-    if not needed:
-        learner = _registry("learner").constructors[name]()
+    if not _needed(constructor):
+        learner = constructor()
         more = f"; requires: {', '.join(learner.requires)}" if learner.requires else ""
         lines.append(f"Sees {learner.feedback} feedback (jaxbandit list {learner.feedback}){more}.")
         varied = [key for key, value in learner.params.items() if getattr(value, "ndim", 0) == 0]
@@ -326,65 +311,40 @@ def _of_learner(name: str, needed: list[str]) -> list[str]:
     return ["\n".join(lines)] if lines else []
 
 
-def _feedback(name: str) -> Entry:
+def _feedback(name: str, kind: str) -> Entry:
     from jaxbandit import feedback
 
     shown = feedback.FEEDBACKS[name].fields
     first, *rest = paragraphs(shown)
     seen = [each for each in names("learner") if feedback_of(each) == name]
-    return Entry(
-        name=name,
-        kind="feedback",
-        summary=first,
-        call=f'jb.Learner(init, act, update, feedback="{name}")',
-        text=(*rest, *([f"Learners that see it: {', '.join(seen)}."] if seen else ())),
-        parameters=_parameters(shown),
-        heading="fields",
-    )
+    rest += [f"Learners that see it: {', '.join(seen)}."] if seen else []
+    call = f'jb.Learner(init, act, update, feedback="{name}")'
+    how: dict[str, Any] = {"parameters": _parameters(shown), "heading": "fields"}
+    return Entry(name, kind, first, call, text=tuple(rest), **how)
 
 
-def _preset(name: str) -> Entry:
+def _preset(name: str, kind: str) -> Entry:
     having = {each: presets(each) for each in names("learner")}
     rows = tuple(
         Parameter(each, "", ", ".join(f"{k} = {v:.6g}" for k, v in found[name].items()) or "-")
         for each, found in having.items()
         if name in found
     )
-    return Entry(
-        name=name,
-        kind="preset",
-        summary=PRESETS.get(name, "A preset of one learner."),
-        call=f'jb.make_learner("{rows[0].name}", preset="{name}")',
-        parameters=rows,
-        heading="learner: what it sets",
-    )
+    text = PRESETS.get(name, "A preset of one learner.")
+    call = f'jb.make_learner("{rows[0].name}", preset="{name}")'
+    return Entry(name, kind, text, call, parameters=rows, heading="learner: what it sets")
 
 
-def _experiment(name: str) -> Entry:
+def _experiment(name: str, kind: str) -> Entry:
     from jaxbandit.experiment import load_experiment
 
     experiment = load_experiment(name)
     first, *rest = paragraphs(experiment.description or "")
     rest += [f"Takes {experiment.takes}."] if experiment.takes else []
     rest += [f"Reads the results of {', '.join(experiment.needs)}."] if experiment.needs else []
-    return Entry(
-        name=name,
-        kind="experiment",
-        summary=first,
-        call=f"jaxbandit run {name}",
-        text=tuple(rest),
-        parameters=tuple(Parameter(file, "", what) for file, what in experiment.outputs.items()),
-        heading="writes",
-    )
-
-
-_DESCRIBE: dict[str, Callable[[str], Entry]] = {
-    "learner": lambda name: _constructed("learner", name),
-    "instance": lambda name: _constructed("instance", name),
-    "experiment": _experiment,
-    "feedback": _feedback,
-    "preset": _preset,
-}
+    rows = tuple(Parameter(file, "", what) for file, what in experiment.outputs.items())
+    how: dict[str, Any] = {"parameters": rows, "heading": "writes"}
+    return Entry(name, kind, first, f"jaxbandit run {name}", text=tuple(rest), **how)
 
 
 def _parameters(thing: Any) -> tuple[Parameter, ...]:
@@ -398,6 +358,21 @@ def _parameters(thing: Any) -> tuple[Parameter, ...]:
     )
 
 
+def _sections(thing: Any) -> dict[str, list[str]]:
+    """The lines of a docstring by the heading above them; those before the first are under ""."""
+    text = thing if isinstance(thing, str) else inspect.getdoc(thing) or ""
+    found: dict[str, list[str]] = {"": []}
+    lines = found[""]
+    for line in inspect.cleandoc(text).splitlines():
+        if line.strip() in SECTIONS:
+            lines = found.setdefault(line.strip(), [])
+        elif lines is found[""] or not line.strip() or line.startswith("    "):
+            lines.append(line)
+        else:  # text after a section
+            lines = []
+    return found
+
+
 def paragraphs(thing: Any) -> list[str]:
     """The paragraphs of a docstring before its first section, each as one line; at least one.
 
@@ -405,9 +380,8 @@ def paragraphs(thing: Any) -> list[str]:
         >>> paragraphs("One\\nline.\\n\\nArgs:\\n    x: a number.")
         ['One line.']
     """
-    text = inspect.cleandoc(thing if isinstance(thing, str) else inspect.getdoc(thing) or "")
-    before = re.split(rf"^\s*(?:{'|'.join(SECTIONS)})\s*$", text, maxsplit=1, flags=re.MULTILINE)
-    return [" ".join(part.split()) for part in before[0].strip().split("\n\n")]
+    text = "\n".join(_sections(thing)[""])
+    return [" ".join(part.split()) for part in text.strip().split("\n\n")]
 
 
 def entries(thing: Any) -> dict[str, str]:
@@ -417,7 +391,8 @@ def entries(thing: Any) -> dict[str, str]:
         >>> entries(entries), entries(describe)["name"][:7]
         ({}, 'such as')
     """
-    lines = _section(thing, "Args:") or _section(thing, "Fields:")
+    parts = _sections(thing)
+    lines = parts.get("Args:") or parts.get("Fields:")
     if not lines:
         return {}
     fields = getattr(thing, "_fields", None)
@@ -442,7 +417,7 @@ def example(thing: Any) -> str:
         >>> example(paragraphs).splitlines()[0]
         '>>> from jaxbandit.description import paragraphs'
     """
-    shown = inspect.cleandoc("\n".join(_section(thing, "Example:"))).strip()
+    shown = inspect.cleandoc("\n".join(_sections(thing).get("Example:", []))).strip()
     name = getattr(thing, "__name__", "")
     if re.search(rf"(?<![\w.]){name}\(", shown) and f"import {name}" not in shown:
         shown = f">>> from {thing.__module__} import {name}\n{shown}"
@@ -467,15 +442,3 @@ def as_text(text: str) -> str:
         'from key'
     """
     return re.sub(r"``([^`]+)``", r"\1", text)
-
-
-def _section(thing: Any, head: str) -> list[str]:
-    """The indented lines under a heading of a docstring."""
-    lines = (inspect.getdoc(thing) or "").splitlines()
-    starts = [j for j, line in enumerate(lines) if line.strip() == head]
-    kept = []
-    for line in lines[starts[0] + 1 :] if starts else ():
-        if line.strip() and not line.startswith("    "):
-            break
-        kept.append(line)
-    return kept

@@ -24,8 +24,10 @@ Experiments have names: every file of the folder `experiments/` with a value ``E
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -163,33 +165,37 @@ def summary_of(description: str | None) -> str:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment: sweeps as data, then figures and tables of their results."""
+    """An experiment: sweeps as data, then figures and tables of their results.
+
+    Fields:
+        name: as in ``jaxbandit run NAME``; also the default folder, results/NAME.
+        description: the module's docstring: its first paragraph is the summary and names the section of the paper.
+        sweeps: sweeps(options) -> label -> arguments of `jaxbandit.sweep` (learners, instances, num_episodes, ...). A
+            label is a file name without suffix. Root seed, devices, lanes, checkpoint and progress are added. A sweep
+            that depends on earlier results is a function: datasets so far -> arguments.
+        figures: figures(datasets, options) -> file stem -> figure; datasets by label.
+        tables: tables(datasets, options) -> file name (such as "times.md") -> text, printed and saved. Without it, the
+            table of final regrets.
+        needs: other experiments whose results are read: their datasets come as "name/label".
+        open_to_learners: whether ``--learners FILE`` may add learners to all its sweeps.
+        open_to_instance: whether ``--instance`` may name the instance.
+        outputs: what is written, file name -> what it shows; for ``jaxbandit run NAME --help``.
+        takes: how long it takes, in words: "about a minute on two cores; with --full 20 minutes".
+        expect: expect(datasets, options) -> what a reader should make of the results, printed after the tables; "" for
+            nothing.
+    """
 
     name: str
-    """As in ``jaxbandit run NAME``; also the default folder, results/NAME."""
     description: str | None
-    """The module's docstring: its first paragraph is the summary and names the section of the paper."""
     sweeps: Callable[[Options], Mapping[str, Arguments]]
-    """sweeps(options) -> label -> arguments of `jaxbandit.sweep` (learners, instances,
-    num_episodes, ...). A label is a file name without suffix. Root seed, devices, lanes, checkpoint
-    and progress are added.
-    A sweep that depends on earlier results is a function: datasets so far -> arguments."""
     figures: Callable[[dict[str, Dataset], Options], Mapping[str, Drawn]] | None = None
-    """figures(datasets, options) -> file stem -> figure; datasets by label."""
     tables: Callable[[dict[str, Dataset], Options], Mapping[str, str]] | None = None
-    """tables(datasets, options) -> file name (such as "times.md") -> text, printed and saved. Without it, the table of final regrets."""
     needs: tuple[str, ...] = ()
-    """Other experiments whose results are read: their datasets come as "name/label"."""
     open_to_learners: bool = True
-    """Whether ``--learners FILE`` may add learners to all its sweeps."""
     open_to_instance: bool = False
-    """Whether ``--instance`` may name the instance."""
     outputs: Mapping[str, str] = field(default_factory=dict)
-    """What is written, file name -> what it shows; for ``jaxbandit run NAME --help``."""
     takes: str = ""
-    """How long it takes, in words: "about a minute on two cores; with --full 20 minutes"."""
     expect: Callable[[dict[str, Dataset], Options], str] | None = None
-    """expect(datasets, options) -> what a reader should make of the results, printed after the tables; "" for nothing."""
 
     @property
     def summary(self) -> str:
@@ -209,9 +215,10 @@ def catalogue() -> dict[str, str]:
     """
     found = {}
     for file in sorted(experiments_folder().glob("*.py")):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        if any(_assigns(node, "EXPERIMENT") for node in tree.body):
-            found[file.stem.replace("_", "-")] = summary_of(ast.get_docstring(tree))
+        source = file.read_text(encoding="utf-8")
+        if re.search(r"^EXPERIMENT\b", source, re.MULTILINE):
+            name = file.stem.replace("_", "-")
+            found[name] = summary_of(ast.get_docstring(ast.parse(source)))
     return found
 
 
@@ -221,11 +228,6 @@ def experiments_folder() -> Path:
     assert spec is not None
     assert spec.submodule_search_locations is not None
     return Path(next(iter(spec.submodule_search_locations)))
-
-
-def _assigns(node: ast.stmt, name: str) -> bool:
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
 
 
 def load_experiment(name: str) -> Experiment:
@@ -239,13 +241,13 @@ def load_experiment(name: str) -> Experiment:
     """
     if name.endswith(".py"):
         module = _import_file(Path(name))
-    else:
-        known = list(catalogue())
-        if name not in known:
-            raise ValueError(
-                f"unknown experiment {name!r}; {did_you_mean(name, known)}accepted: {', '.join(known)}, or a file that ends in .py"
-            )
+    elif name in (known := list(catalogue())):
         module = importlib.import_module(f"{PACKAGE}.{name.replace('-', '_')}")
+    else:
+        accepted = f"{', '.join(known)}, or a file that ends in .py"
+        raise ValueError(
+            f"unknown experiment {name!r}; {did_you_mean(name, known)}accepted: {accepted}"
+        )
     experiment = getattr(module, "EXPERIMENT", None)
     if not isinstance(experiment, Experiment):
         raise ValueError(
@@ -267,10 +269,8 @@ def load_learners(path: str | Path) -> dict[str, Any]:
     from jaxbandit.learner import Learner
 
     found = getattr(_import_file(Path(path)), "LEARNERS", None)
-    good = (
-        isinstance(found, Mapping) and found and all(isinstance(x, Learner) for x in found.values())
-    )
-    if not good:
+    made = found.values() if isinstance(found, Mapping) else ()
+    if not made or not all(isinstance(each, Learner) for each in made):
         raise ValueError(
             f"learners: LEARNERS of {path} is {type(found).__name__}; accepted: a module-level value "
             'LEARNERS = {"name": learner, ...}, see jaxbandit new learner NAME'
@@ -303,22 +303,18 @@ def load_instance(text: str) -> Any:
             raise ValueError(f"{path}: no such file; accepted: a file of arrays P, R and horizon")
         with np.load(path, allow_pickle=False) as arrays:
             given = {name: arrays[name] for name in arrays.files}
-        missing = {"P", "R", "horizon"} - set(given)
-        other = set(given) - {"P", "R", "horizon", "start", "terminal"}
-        if missing or other:
-            raise ValueError(
-                f"{path}: arrays {', '.join(given)}; accepted: P, R, horizon, and start, terminal"
-            )
+        if not {"P", "R", "horizon"} <= given.keys() <= {"P", "R", "horizon", "start", "terminal"}:
+            accepted = "P, R, horizon, and start, terminal"
+            raise ValueError(f"{path}: arrays {', '.join(given)}; accepted: {accepted}")
         return jb.from_arrays(**given)
     if path.suffix == ".py":
         known = set(jb.INSTANCES.names())
         _import_file(path)
         added = sorted(set(jb.INSTANCES.names()) - known)
         if len(added) != 1:
-            raise ValueError(
-                f"{path}: registers {', '.join(added) or 'no instance'}; accepted: one "
-                'jb.register_instance("name", constructor)'
-            )
+            accepted = 'one jb.register_instance("name", constructor)'
+            seen = ", ".join(added) or "no instance"
+            raise ValueError(f"{path}: registers {seen}; accepted: {accepted}")
         return jb.make_instance(added[0])
     name, *words = text.split() or [""]
     return jb.make_instance(name, **read_parameters(words))
@@ -336,10 +332,9 @@ def read_parameters(words: Iterable[str]) -> dict[str, Any]:
         name, sign, text = word.partition("=")
         if not sign:
             raise ValueError(f"parameters: {word!r}; accepted: name=value, such as horizon=8")
-        try:
+        found[name.replace("-", "_")] = text
+        with contextlib.suppress(ValueError, SyntaxError):
             found[name.replace("-", "_")] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            found[name.replace("-", "_")] = text
     return found
 
 
@@ -351,16 +346,17 @@ def _import_file(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ValueError(f"{path}: not a Python file; accepted: a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
-    folder = str(path.parent.resolve())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # as `python FILE.py` does, so that it finds its neighbours
+    if str(path.parent) not in sys.path:
+        sys.path.insert(
+            0, str(path.parent)
+        )  # as `python FILE.py` does, so that it finds its neighbours
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise ValueError(f"{path}, line {error.lineno}: {error.msg}") from error
+    except (ValueError, OSError):  # the command line adds the line
+        raise
     except Exception as error:
-        if isinstance(error, (ValueError, OSError)):  # the command line adds the line
-            raise
         inside = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path]
         line = f", line {inside[-1].lineno}" if inside else ""
         raise ValueError(f"{path}{line}: {type(error).__name__}: {error}") from error

@@ -76,15 +76,15 @@ class Registry:
             raise ValueError(f"unknown {self.kind} {name!r}; {hint}accepted: {', '.join(known)}")
         constructor = self.constructors[name]
         signature = inspect.signature(constructor)
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-        for given in parameters:
-            if given not in signature.parameters and not takes_any:
-                hint = did_you_mean(given, signature.parameters, most=1)
-                raise ValueError(
-                    f"{self.kind} {name!r} has no parameter {given!r}; {hint}"
-                    f"accepted: {', '.join(signature.parameters)}"
-                )
-        for wanted, p in signature.parameters.items():
+        taken = signature.parameters
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+        for given in () if takes_any else [each for each in parameters if each not in taken]:
+            hint = did_you_mean(given, taken, most=1)
+            accepted = ", ".join(taken)
+            raise ValueError(
+                f"{self.kind} {name!r} has no parameter {given!r}; {hint}accepted: {accepted}"
+            )
+        for wanted, p in taken.items():
             named = p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
             if named and p.default is p.empty and wanted not in parameters:
                 raise ValueError(

@@ -87,23 +87,22 @@ class Lasting:
         """Writes, or forgets it."""
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         shown = visible(text).encode(encoding, "backslashreplace").decode(encoding)
-        try:
+        with self._reader_may_go():
             return self._stream.write(shown)
-        except BrokenPipeError:
-            self._let_go()
-            return len(text)
+        return len(text)
 
     def flush(self) -> None:
         """Flushes, or forgets it."""
-        try:
+        with self._reader_may_go():
             self._stream.flush()
-        except BrokenPipeError:
-            self._let_go()
 
-    def _let_go(self) -> None:
-        nobody = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nobody, self._stream.fileno())
-        os.close(nobody)
+    @contextlib.contextmanager
+    def _reader_may_go(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            with open(os.devnull, "wb") as nobody:
+                os.dup2(nobody.fileno(), self._stream.fileno())
 
 
 @contextlib.contextmanager

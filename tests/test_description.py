@@ -21,16 +21,16 @@ def test_everything_is_described(kind):
         assert all(len(line) <= 110 for line in str(entry).splitlines() if ">>>" not in line)
         if kind in ("learner", "instance"):
             constructor = description._registry(kind).constructors[name]
-            wanted = list(inspect.signature(constructor).parameters)
-            assert [p.name for p in entry.parameters] == wanted
+            assert [p.name for p in entry.parameters] == [
+                *inspect.signature(constructor).parameters
+            ]
         if kind in ("learner", "instance", "feedback"):
             assert [p.name for p in entry.parameters if not p.meaning] == [], name
 
 
 def test_names_are_in_the_docstring_of_make_learner():
-    assert [
-        name for name in jb.LEARNERS.names() if f'"{name}"' not in jb.make_learner.__doc__
-    ] == []
+    documented = jb.make_learner.__doc__
+    assert [name for name in jb.LEARNERS.names() if f'"{name}"' not in documented] == []
 
 
 def test_presets_are_what_the_constructor_makes_of_them():
@@ -56,10 +56,7 @@ def test_a_users_own_learner_is_described(monkeypatch):
     assert "rate = 0.5  how fast." in repr(jb.describe("mine"))
 
 
-def test_fields_are_documented_where_help_looks():
-    for kind in ("BanditFeedback", "TrajectoryFeedback", "SemiBanditFeedback"):
-        shown = getattr(jb.feedback, kind)
-        assert all(f"{field}:" in shown.__doc__ for field in shown._fields)
+def test_fields_of_an_mdp_are_documented_where_help_looks():
     assert all(f"{field}:" in jb.MDP.__doc__ for field in jb.MDP._fields)
 
 
@@ -94,7 +91,6 @@ def test_html_is_escaped():
     page = Description((ENTRY,))._repr_html_()
     assert "a &lt; b" in page
     assert "1 &lt; 2" in page
-    assert "<code>a < b" not in page
 
 
 def documented(first, second):
@@ -129,13 +125,9 @@ def test_parts():
         "second": "see there: it has a colon.",
     }
     assert description.example(documented) == ">>> 1 + 1\n2"
-
-
-def test_nothing_is_nothing():
-    assert description.paragraphs(bare) == [""]
-    assert description.entries(bare) == {}
-    assert description.example(bare) == ""
     assert description.paragraphs("Plain text.\n\nMore.") == ["Plain text.", "More."]
+    nothing = description.paragraphs(bare), description.entries(bare), description.example(bare)
+    assert nothing == ([""], {}, "")
 
 
 @pytest.mark.parametrize("name", jb.INSTANCES.names())

@@ -102,10 +102,30 @@ def modules():
         yield from (p for p in sorted(folder.rglob("*.py")) if not p.stem.startswith("__"))
 
 
+def test_array_and_state_have_one_home():
+    found = [
+        (path.stem, target.id)
+        for path in modules()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for target in getattr(node, "targets", ())
+        if isinstance(target, ast.Name) and target.id in ("Array", "State")
+    ]
+    assert found == [("types", "Array"), ("types", "State")]
+
+
 def test_every_test_file_says_what_it_is_about():
     """Those of a module, and those across modules: laws, lemmas, promises, what a user gives."""
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+def test_errors_have_public_homes_and_are_caught_as_their_kind():
+    errors = jaxbandit.errors
+    assert issubclass(errors.SweepInterrupted, KeyboardInterrupt)
+    assert issubclass(errors.CheckpointError, RuntimeError)
+    assert issubclass(errors.LearnerError, ValueError)
+    assert jaxbandit.SweepInterrupted is errors.SweepInterrupted
+    assert jaxbandit.CheckpointError is errors.CheckpointError
 
 
 def records():

@@ -33,13 +33,6 @@ def test_a_stream_without_a_reader_forgets_what_it_is_told():
         assert stream.encoding == "utf-8"
 
 
-def test_streams_are_put_back():
-    before = sys.stdout, sys.stderr
-    with status.lasting_output():
-        assert sys.stdout is not before[0]
-    assert (sys.stdout, sys.stderr) == before
-
-
 @pytest.mark.parametrize("closed", ["both", "never open"])
 def test_a_command_does_its_work_all_the_same(tmp_path, closed):
     command = [*COMMAND, "new", "learner", "mine"]
@@ -68,9 +61,11 @@ def test_no_file_takes_the_place_of_a_stream_that_was_never_open(tmp_path):
 def test_names_of_files_do_nothing_to_a_terminal(capsys):
     """Also those with bytes that are no text."""
     name = "no\x1b[31mwhere\x9b\udcff\u202e"
+    before = sys.stdout, sys.stderr
     with status.lasting_output():
         print(f"{name}\tdone\n", end="")
         print(name, file=sys.stderr)
+    assert (sys.stdout, sys.stderr) == before
     out, err = capsys.readouterr()
     assert out == "no\\x1b[31mwhere\\x9b\\udcff\\u202e\tdone\n"
     assert err.isascii()
@@ -93,16 +88,6 @@ def test_in_a_terminal_the_clock_runs(monkeypatch):
 
 def test_an_error_ends_the_line():
     terminal = Terminal()
-    with (
-        pytest.raises(ValueError, match="no such file"),
-        redirect_stderr(terminal),
-        spinner("reading"),
-    ):
-        raise ValueError("no such file")
+    with pytest.raises(KeyError), redirect_stderr(terminal), spinner("reading"):
+        raise KeyError
     assert terminal.getvalue().endswith("\n")
-
-
-def test_elsewhere_one_line_is_printed(capsys):
-    with spinner("drawing"):
-        pass
-    assert capsys.readouterr().err == "drawing\n"

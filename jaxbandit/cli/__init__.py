@@ -1,10 +1,10 @@
 """The command line: ``jaxbandit list | run | show | new | plot | report | merge | doctor | bench``.
 
 Here the command is read, and every mistake is answered in one line; `commands` has the subcommands, their options and
-what they do, `driver` runs experiments, also in shards, `report` writes HTML pages, and `templates` are the files that
-`jaxbandit new` writes. jax, xarray and matplotlib are imported when a command needs them, so that ``--help`` answers at
-once. Exit codes: 0 done, 1 a file could not be read or written or `doctor` found something wrong,
-2 a mistake in what was asked for, 130 interrupted. From outside: `main`. May import: everything.
+what they do, `driver` runs experiments, also in shards, `report` writes HTML pages, `doctor` looks at the machine, and
+`templates` are the files that `jaxbandit new` writes. jax, xarray and matplotlib are imported when a command needs them,
+so that ``--help`` answers at once. Exit codes: 0 done, 1 a file could not be read or written or `doctor` found something
+wrong, 2 a mistake in what was asked for, 130 interrupted. From outside: `main`. May import: everything.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Union, get_type_hints
@@ -24,6 +25,7 @@ import tyro
 import jaxbandit
 from jaxbandit.checks import did_you_mean
 from jaxbandit.cli.commands import COMMANDS
+from jaxbandit.errors import CheckpointError
 from jaxbandit.experiment import catalogue
 from jaxbandit.status import lasting_output
 
@@ -35,7 +37,6 @@ DESCRIPTION = (
     "Start with `jaxbandit run prophet`; `jaxbandit list NAME` explains a name; "
     "`jaxbandit --version` prints the version."
 )
-WHOLE = "a whole number, such as 2000000, 2_000_000 or 2e6"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _main(list(sys.argv[1:] if arguments is None else arguments))
 
 
-def _main(given: list[str]) -> int:  # noqa: PLR0911  (one per way to end)
+def _main(given: list[str]) -> int:
     try:
         return _do(given)
     except SystemExit as stop:  # how tyro answers --help
@@ -59,20 +60,22 @@ def _main(given: list[str]) -> int:  # noqa: PLR0911  (one per way to end)
     except KeyboardInterrupt:
         again = shlex.join([PROGRAM, *(a for a in given if a not in ("--resume", "--overwrite"))])
         hint = f"; to continue: {again} --resume" if given[:1] == ["run"] else ""
-        return _fail(f"interrupted{hint}", 130)
+        message, code = f"interrupted{hint}", 130
     except (ValueError, FileExistsError, FileNotFoundError) as error:
-        return _fail(f"{error}{_place(error, given)[0]}", 2)
+        message, code = f"{error}{_place(error, given)[0]}", 2
     except OSError as error:
-        return _fail(str(error), 1)
+        message, code = str(error), 1
     except Exception as error:
-        if "Unable to initialize backend" in str(error):  # jax says it so
-            return _fail(f"JAX_PLATFORMS: {os.environ.get('JAX_PLATFORMS')!r}; {error}", 2)
-        if type(error).__name__ == "CheckpointError":
-            return _fail(f"{error} (resume=False is --overwrite here)", 2)
         place, innermost = _place(error, given)
-        if not innermost:  # a bug of ours, or a use of a library that only its trace explains
+        message, code = f"{type(error).__name__}: {error}{place}", 2
+        if "Unable to initialize backend" in str(error):  # jax says it so
+            message = f"JAX_PLATFORMS: {os.environ.get('JAX_PLATFORMS')!r}; {error}"
+        elif isinstance(error, CheckpointError):
+            message = f"{error} (resume=False is --overwrite here)"
+        elif not innermost:  # a bug of ours, or a use of a library that only its trace explains
             raise
-        return _fail(f"{type(error).__name__}: {error}{place}", 2)
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+    return code
 
 
 def _do(given: list[str]) -> int:
@@ -84,33 +87,18 @@ def _do(given: list[str]) -> int:
 
         return int(benchmark(given[1:]) or 0)
     if given[:1] == ["run"] and {"--help", "-h"} & set(given):
-        from jaxbandit.description import describe
-
         for name in {*given} & {*catalogue()}:
-            print(f"{describe(name, 'experiment')}\n")
+            print(f"{jaxbandit.describe(name, 'experiment')}\n")
     return parse(given or ["--help"]).do() or 0
 
 
 def _place(error: BaseException, given: Sequence[str]) -> tuple[str, bool]:
     """Where in a user's own file the error came from, and whether it was raised there itself."""
-    files = [str(Path(word).resolve()) for word in given if word.endswith(".py")]
-    trace, line, inside = error.__traceback__, "", False
-    while trace is not None:
-        file = Path(trace.tb_frame.f_code.co_filename)
-        inside = str(file.resolve()) in files
-        if inside:
-            line = f" ({file.name}, line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return line, inside
-
-
-def _fail(message: str, code: int) -> int:
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
-    return code
-
-
-class NotWholeError(Exception):
-    """A word that is no whole number; not a ValueError, which tyro would put into a box."""
+    files = {str(Path(word).resolve()) for word in given if word.endswith(".py")}
+    trace = traceback.extract_tb(error.__traceback__)
+    own = [step for step in trace if str(Path(step.filename).resolve()) in files]
+    line = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
+    return line, bool(own) and own[-1] is trace[-1]
 
 
 def parse(given: Sequence[str]) -> Any:
@@ -130,27 +118,16 @@ def parse(given: Sequence[str]) -> Any:
         ValueError: unknown option --sedes; did you mean '--seeds'? see jaxbandit run --help
     """
     _check_names(given)
-    registry = tyro.constructors.ConstructorRegistry()
+    conf, registry = tyro.conf, tyro.constructors.ConstructorRegistry()
     registry.primitive_rule(_whole_numbers)
-    conf = tyro.conf
-    options = (conf.FlagCreatePairsOff, conf.PositionalMetavarFromFieldName, conf.DisallowNone)
     named = tuple(Annotated[c, conf.subcommand(name)] for name, c in COMMANDS.items())
     commands: Any = Union[named]  # noqa: UP007
+    marks = (conf.FlagCreatePairsOff, conf.PositionalMetavarFromFieldName, conf.DisallowNone)
+    how: dict[str, Any] = {"prog": PROGRAM, "description": DESCRIPTION, "config": marks}
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.cli(
-                commands,
-                prog=PROGRAM,
-                description=DESCRIPTION,
-                args=list(given),
-                config=options,
-                registry=registry,
-            )
-    except NotWholeError as error:
-        before = given[max(list(given).index(error.args[0]) - 1, 0)]
-        option = before if before.startswith("--") else "number"
-        raise ValueError(f"{option}: {error.args[0]}; accepted: {WHOLE}") from None
+            return tyro.cli(commands, args=list(given), registry=registry, **how)
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
@@ -188,25 +165,30 @@ def _options(command: type) -> list[str]:
     found = []
     for name, hint in get_type_hints(command, include_extras=True).items():
         marks = getattr(hint, "__metadata__", ())
-        typed = next((mark.name for mark in marks if getattr(mark, "name", None)), name)
-        aliases = [alias for mark in marks for alias in getattr(mark, "aliases", None) or ()]
-        found += [f"--{typed.replace('_', '-')}", *aliases]
+        named = [mark.name for mark in marks if getattr(mark, "name", None)] or [name]
+        found += [f"--{each.replace('_', '-')}" for each in named]
+        found += [alias for mark in marks for alias in getattr(mark, "aliases", None) or ()]
     return found
 
 
 def _one_line(box: str, command: str) -> str:
     """What tyro put into a box."""
-    text = " ".join(" ".join(line.strip(" │╭╮╰╯─") for line in box.splitlines()[1:]).split())
+    text = " ".join(re.sub("[│╭╮╰╯]|[─-]{4,}", " ", box.partition("\n")[2]).split())
     choice = re.search(
         r"invalid choice '(.*?)' for argument '(?:--)?([\w-]+)'\. Expected one of \((.*?)\)", text
     )
     if choice:
         accepted = ", ".join(re.findall(r"'([^']*)'", choice[3]))
         return f"{choice[2]}: {choice[1]!r}; accepted: {accepted}"
+    refused = re.match(
+        r"Error parsing (\S+): (?:.*'int'>: )?(.*; accepted: .*?) Argument help", text
+    )
+    if refused:
+        return f"{refused[1]}: {refused[2]}"
     missing = re.match(r"Missing from .*?: (\S+)", text)
     if missing:
         return f"{missing[1]} is missing; see {PROGRAM} {command} --help"
-    said = text.split(" Argument helptext")[0].split(" For full helptext")[0]
+    said = re.split(" Argument helptext| For full helptext", text)[0]
     return f"{said or 'not understood'}; see {PROGRAM} {command} --help"
 
 
@@ -230,10 +212,8 @@ def whole_number(word: str) -> int:
         >>> whole_number("2e6"), whole_number("2_000")
         (2000000, 2000)
     """
-    try:
+    with contextlib.suppress(ValueError, OverflowError):
         number = float(word) if "e" in word.lower() else int(word)
         if number == int(number):
             return int(number)
-    except (ValueError, OverflowError):
-        pass
-    raise NotWholeError(word)
+    raise ValueError(f"{word}; accepted: a whole number, such as 2000000, 2_000_000 or 2e6")

@@ -7,25 +7,30 @@ jax, xarray and matplotlib are imported when a command needs them, so that ``--h
 from __future__ import annotations
 
 import fnmatch
+import inspect
+import itertools
 import json
 import keyword
+import os
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from tyro.conf import Positional, arg
 
-from jaxbandit import checks, plotting
+from jaxbandit import checks, description, plotting
 from jaxbandit.experiment import Format, Options, catalogue, load_experiment, read_parameters
 from jaxbandit.files import write_atomically
+from jaxbandit.plotting.files import files_of
 from jaxbandit.specs import Flag, Whole
 from jaxbandit.status import spinner
 from jaxbandit.sweeps.options import option
-from jaxbandit.tabular import write_table
+from jaxbandit.tabular import Table
 
 FIGURES = [
     name.removeprefix("plot_").replace("_", "-")
@@ -54,54 +59,44 @@ class List:
 
     def do(self) -> None:
         """Prints names, parameters and defaults, or the description of one name."""
-        from jaxbandit.description import describe
-
         if self.what not in ("all", *GROUPS):
             with spinner(f"looking up {self.what}", elsewhere=False):  # jax takes its time to start
-                found = str(describe(self.what))
+                found = str(description.describe(self.what))
             print(found)
             return
         for group in GROUPS if self.what == "all" else (self.what,):
-            _print_group(group)
+            for head, rows in itertools.groupby(_listed(GROUPS[group]), lambda row: row[0]):
+                print(head)
+                for _, name, text, details in rows:
+                    _print_entry(name, text)
+                    for detail in details:
+                        _print_entry("", f"  {detail}")
         if self.what == "all":
             print("everything about one of them: jaxbandit list NAME")
 
 
-def _print_group(group: str) -> None:
-    from jaxbandit import description
-
-    kind = GROUPS[group]
-    if kind == "experiment":
-        print("experiments (jaxbandit run NAME)")
+def _listed(kind: str) -> Iterator[tuple[str, str, str, Sequence[str]]]:
+    """The names of a kind: the heading above, the name, what it is, and details; learners by what they see."""
+    if kind == "experiment":  # without starting jax
         for name, summary in catalogue().items():
-            _print_entry(name, summary)
+            yield "experiments (jaxbandit run NAME)", name, summary, ()
         return
     names = description.names(kind)
-    if kind in ("feedback", "preset"):
-        print(f"{group} ({'what a learner sees' if kind == 'feedback' else 'of learners'})")
-        for name in names:
-            entry = description.describe(name, kind).entries[0]
-            _print_entry(name, entry.summary)
-            for row in entry.parameters if kind == "preset" else ():
-                if row.meaning != "-":
-                    _print_entry("", f"  {row.name}: {row.meaning}")
-        return
-    heads = dict.fromkeys(names, "instances")
-    if kind == "learner":
-        seen = {name: description.feedback_of(name) for name in names}
-        order = [*description.names("feedback"), ""]
-        names = sorted(names, key=lambda name: order.index(seen[name]))
-        texts = {"": "that are given a policy"} | {s: f"that see {s} feedback" for s in order if s}
-        heads = {name: f"learners {texts[seen[name]]}" for name in names}
-    head = ""
-    for name in names:
-        if heads[name] != head:
-            head = heads[name]
-            print(f"{head} (jaxbandit.make_{kind}(NAME, ...))")
-        _print_entry(name, description.summary(kind, name))
-        taken = ", ".join(description.signature(kind, name))
-        if taken:
-            _print_entry("", f"  ({taken})")
+    seen = {name: description.feedback_of(name) if kind == "learner" else None for name in names}
+    order = [None, *description.names("feedback"), ""]
+    for name in sorted(names, key=lambda name: order.index(seen[name])):
+        (entry,) = description.describe(name, kind).entries
+        head, details = "feedback (what a learner sees)", []
+        if kind == "preset":
+            head = "presets (of learners)"
+            details = [f"{p.name}: {p.meaning}" for p in entry.parameters if p.meaning != "-"]
+        elif kind != "feedback":
+            texts = {None: "", "": " that are given a policy"}
+            sees = texts.get(seen[name], f" that see {seen[name]} feedback")
+            head = f"{kind}s{sees} (jaxbandit.make_{kind}(NAME, ...))"
+            taken = [f"{p.name}={p.default}" if p.default else p.name for p in entry.parameters]
+            details = [f"({', '.join(taken)})"] if taken else []
+        yield head, name, entry.summary, details
 
 
 def _print_entry(name: str, text: str) -> None:
@@ -169,29 +164,26 @@ class Show:
         Options(seed=self.seed)
         with spinner("starting jax", elsewhere=False):
             import jax
-            import numpy as np
 
             import jaxbandit as jb
-            from jaxbandit.description import small_instance
         if self.figure is not None:
-            _refuse_existing("figure", [self.figure], None, self.overwrite)
+            refuse_existing("figure", files_of(self.figure), self.overwrite)
         with spinner("planning", elsewhere=False):
-            mdp, used = small_instance(self.instance, read_parameters(self.parameters), self.seed)
+            given = read_parameters(self.parameters)
+            mdp, used = description.small_instance(self.instance, given, self.seed)
             value, policy = jb.optimal(jb.mdp.plain(mdp))
         words = jb.labels_of(mdp)
         worth = words.with_unit(words.total(float(value)))
         note = f" ({worth}; a reward of 1 is {words.money(1.0)})" if words.in_units else ""
         print(f"{self.instance}({', '.join(f'{name}={shown}' for name, shown in used.items())})")
-        print(
-            f"  {mdp!r}: {mdp.horizon} stages, levels 1 to {mdp.width}, {mdp.num_actions} actions"
-        )
+        sizes = f"{mdp.horizon} stages, levels 1 to {mdp.width}, {mdp.num_actions} actions"
+        print(f"  {mdp!r}: {sizes}")
         print(f"  optimal value {float(value):.4g}{note}, from {words.level} {words.state(int(mdp.start))}")  # fmt: skip
         print(f"\n{policy_table(mdp, np.asarray(policy))}")
-        played: Any = policy
-        whose = "the optimal policy"
+        whose, played = "the optimal policy", np.asarray(policy)
         if self.policy == "uniform":
-            played = np.full((*policy.shape, mdp.num_actions), 1 / mdp.num_actions, np.float32)
             whose = "random actions"
+            played = np.full((*policy.shape, mdp.num_actions), 1 / mdp.num_actions, np.float32)
         print(f"\none episode of {whose} (--seed {self.seed})")
         episode = jb.trace(mdp, played, jax.random.key(self.seed))
         print(episode)
@@ -201,7 +193,7 @@ class Show:
             print("\n".join(map(str, files)))
 
 
-def policy_table(mdp: Any, policy: Any) -> str:
+def policy_table(mdp: Any, policy: Any) -> Table:
     """The optimal action of every state that can be reached; stages to the right.
 
     Example:
@@ -212,32 +204,26 @@ def policy_table(mdp: Any, policy: Any) -> str:
              1    2
         1  0.5  0.5
     """
-    import numpy as np
-
     import jaxbandit as jb
 
-    words, visits = jb.labels_of(mdp), np.asarray(jb.visitation(mdp, policy))
-    stages, levels = range(mdp.horizon), range(mdp.width, 0, -1)
+    words, stages = jb.labels_of(mdp), range(mdp.horizon)
+    visits = np.asarray(jb.visitation(mdp, policy))
     # thresholds: "accept from 0.5" and "accept none" share all but the value
-    names = {words.action(i, a) for i in stages for a in range(mdp.num_actions)}
-    split = [name.split(" ")[:-1] for name in sorted(names - {"accept none"})]
-    columns = list(zip(*split, strict=False))
-    alike = next((n for n, column in enumerate(columns) if len(set(column)) > 1), len(columns))
-    common = "".join(f"{column[0]} " for column in columns[:alike])
-    rows = [
-        [words.state(level)]
-        + [
-            words.action(i, int(policy[i, level])).removeprefix(common).split(" ")[-1]
-            if visits[i, level] > 0
-            else "."
-            for i in stages
+    names = {words.action(i, a) for i in stages for a in range(mdp.num_actions)} - {"accept none"}
+    columns = map(set, zip(*(name.split(" ")[:-1] for name in names), strict=False))
+    alike = itertools.takewhile(lambda column: len(column) == 1, columns)
+    common = "".join(f"{word} " for (word,) in alike)
+    rows = []
+    for level in range(mdp.width, 0, -1):
+        chosen = [words.action(i, int(policy[i, level])).removeprefix(common) for i in stages]
+        cells = [
+            name.split(" ")[-1] if visits[i, level] > 0 else "." for i, name in enumerate(chosen)
         ]
-        for level in levels
-    ]
-    head = ["", *(f"{i + 1}" for i in stages)]
+        rows.append([words.state(level), *cells])
     lead = f"optimal policy: {common}..." if common else "optimal policy"
-    table = write_table(head, rows, right=range(1, mdp.horizon + 1))
-    return f"{lead}, by {words.level} and stage (. = never reached)\n{table}"
+    title = f"{lead}, by {words.level} and stage (. = never reached)"
+    head = ["", *(f"{i + 1}" for i in stages)]
+    return Table(head, rows, right=range(1, mdp.horizon + 1), title=title)
 
 
 @dataclass(frozen=True)
@@ -287,8 +273,7 @@ def write_template(
     path = Path(out) if out is not None else Path(f"{function}.py")
     if path.suffix != ".py":
         raise ValueError(f"out: {path}; accepted: a file name that ends in .py")
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"out: {path} exists; give another --out, or --overwrite")
+    refuse_existing("out", [path], overwrite)
     text = (Path(__file__).parent / "templates" / f"{what}.py").read_text(encoding="utf-8")
     words = {f"my_{what}.py": str(path), f"my-{what}": name, f"my_{what}": function}
     text = re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], text)
@@ -342,12 +327,13 @@ class Plot:
         with spinner(f"reading {self.results}", elsewhere=False):
             datasets = read_results(self.results)
         targets = {label: self._target(label, len(datasets) > 1) for label in datasets}
-        _refuse_existing("out", targets.values(), self.formats, self.overwrite)
+        files = [file for each in targets.values() for file in files_of(each, self.formats)]
+        refuse_existing("out", files, self.overwrite)
         for label, dataset in datasets.items():
             with spinner(f"drawing {label}", elsewhere=False):
                 drawn = self._draw(dataset)
-                files = drawn.save(targets[label], self.formats)
-            print("\n".join(map(str, files)))
+                written = drawn.save(targets[label], self.formats)
+            print("\n".join(map(str, written)))
             if self.no_subtitle and drawn.caption:
                 print(f"caption: {drawn.caption}")
 
@@ -359,8 +345,6 @@ class Plot:
 
     def _draw(self, dataset: Any) -> Any:
         """The figure, with those of the options that its function takes."""
-        import inspect
-
         from jaxbandit.stats import families
 
         function = getattr(plotting, f"plot_{self.what.replace('-', '_')}")
@@ -368,15 +352,14 @@ class Plot:
         options = ("kind", "scale", "size", "columns", "title", "name", "parameter")
         given = {each: getattr(self, each) for each in options}
         given |= {"subtitle": False if self.no_subtitle else None, "inset": self.inset or None}
-        given = {each: value for each, value in given.items() if value is not None}
-        for each in given:
-            if each not in taken:
-                accepted = [name for name in (*options, "subtitle", "inset") if name in taken]
-                raise ValueError(f"{each}: not for --what {self.what}; accepted: {', '.join(accepted)}")  # fmt: skip
+        accepted = ", ".join(name for name in given if name in taken)
+        for each, value in given.items():
+            if value is not None and each not in taken:
+                raise ValueError(f"{each}: not for --what {self.what}; accepted: {accepted}")
         names = list(map(str, dataset["learner"].values))
         learners = _matching("learners", self.learners, names)
         places = dict.fromkeys([*families(dataset), *map(str, dataset["instance"].values)])
-        instances = _matching("instances", self.instances, places)
+        instances = _matching("instances", self.instances, list(places))
         several = "panels" in taken or self.what == "regret"
         given |= {"learners": learners, "panels": instances, "learner": (learners or names)[0]}
         given["instance"] = instances if several or not instances else instances[0]
@@ -385,26 +368,22 @@ class Plot:
         )
 
 
-def _refuse_existing(option: str, targets: Iterable[Path], formats: Any, overwrite: bool) -> None:
-    """An error before anything runs if a figure's file cannot be one, or exists."""
-    from jaxbandit.plotting.files import files_of
-
-    files = [file for target in targets for file in files_of(target, formats)]
-    there = ", ".join(str(file) for file in files if file.exists())
+def refuse_existing(option: str, files: Iterable[Path], overwrite: bool) -> None:
+    """An error before anything runs if a file exists that nobody said to replace."""
+    there = ", ".join(str(file) for file in files if os.path.lexists(file))
     if there and not overwrite:
         raise FileExistsError(f"{option}: {there} exists; give another --{option}, or --overwrite")
 
 
-def _matching(option: str, wanted: Sequence[str] | None, known: Iterable[str]) -> list[str] | None:
+def _matching(option: str, wanted: Sequence[str] | None, known: list[str]) -> list[str] | None:
     """The names that are given or match a pattern, in the order of the options."""
     if wanted is None:
         return None
-    names = list(known)
     found: dict[str, None] = {}
     for each in wanted:
-        matches = [each] if each in names else fnmatch.filter(names, each)
+        matches = [each] if each in known else fnmatch.filter(known, each)
         if not matches:
-            checks.accept(option, each, names)
+            checks.accept(option, each, known)
         found |= dict.fromkeys(matches)
     return list(found)
 
@@ -471,10 +450,9 @@ class Doctor:
         from jaxbandit.xla.compilations import start_jax
 
         file = None if self.json in (None, "-") else Path(str(self.json))
-        if file is not None and file.exists() and not self.overwrite:
-            raise FileExistsError(f"json: {file} exists; accepted: a new file, or --overwrite")
+        refuse_existing("json", [file] if file is not None else [], self.overwrite)
         start_jax()
-        from jaxbandit.inspect.doctor import examine, format_report
+        from jaxbandit.cli.doctor import examine, format_report
 
         found = examine(self_test=not self.quick)
         text = json.dumps(found, indent=1)

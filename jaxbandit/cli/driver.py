@@ -32,7 +32,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxbandit.checks import did_you_mean
+from jaxbandit.checks import accept
 from jaxbandit.experiment import (
     Arguments,
     Experiment,
@@ -59,14 +59,12 @@ WIDEST = 150
 
 
 class Outcome(NamedTuple):
-    """What a run of an experiment leaves."""
+    """What a run leaves: datasets by label (those of other experiments as "name/label"), tables by file name, and all
+    files that were written."""
 
     datasets: dict[str, Dataset]
-    """By label; those that were read of other experiments as "name/label"."""
     tables: dict[str, str]
-    """By file name."""
     files: list[Path]
-    """Everything that was written."""
 
 
 def run(experiment: Experiment, options: Options | None = None) -> Outcome | None:
@@ -80,7 +78,7 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
         >>> run(load_experiment("applications"), Options(dry_run=True, out="nowhere"))  # doctest: +SKIP
     """
     options = options or Options()
-    folder = Path(options.out) if options.out is not None else Path("results") / experiment.name
+    folder = Path(options.out or Path("results", experiment.name))
     with spinner(f"making the instances and learners of {experiment.name}", elsewhere=False):
         plans = plan(experiment, options)
     if options.dry_run:
@@ -98,15 +96,18 @@ def run(experiment: Experiment, options: Options | None = None) -> Outcome | Non
     files = []
     for number, (label, arguments) in enumerate(plans.items(), 1):
         decided = decide(label, arguments, datasets)
-        file = folder / f"{label}.nc"
-        _check_seeds(file, decided, options)
+        file, asked = folder / f"{label}.nc", decided.get("num_seeds", 0)
+        held = load(file).sizes["seed"] if file.exists() and not options.overwrite else 0
+        if held > asked:
+            accepted = "at least as many, or --overwrite"
+            raise ValueError(f"seeds: {asked}, but {file} holds {held}; accepted: {accepted}")
         datasets[label] = _sweep(label, decided, folder, options, f"{number} of {len(plans)}")
         files.append(save(datasets[label], file, overwrite=True))
     with spinner("computing the tables"):
-        if experiment.tables is not None:
-            tables = dict(experiment.tables(datasets, options))
-        else:
+        if experiment.tables is None:
             tables = {"final_regret.txt": final_table(datasets)}
+        else:
+            tables = dict(experiment.tables(datasets, options))
     for name, text in tables.items():
         print(f"\n{for_terminal(text, folder / name)}")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -175,25 +176,47 @@ def check_folder(folder: Path, labels: list[str], options: Options) -> None:
     """An error if the folder holds results or an unfinished run and the user did not say what to do
     then."""
     if folder.exists() and not folder.is_dir():
-        raise ValueError(
-            f"out: {folder} is a file; accepted: a folder, which is made if it does not exist"
-        )
+        accepted = "a folder, which is made if it does not exist"
+        raise ValueError(f"out: {folder} is a file; accepted: {accepted}")
     if options.resume:
         check_resumable(folder, labels)
     if options.resume or options.overwrite:
         return
-    finished = [f"{label}.nc" for label in labels if (folder / f"{label}.nc").exists()]
+    finished, begun = held_by(folder, labels)
     if finished:
         raise ValueError(
             f"out: {folder} holds results already ({', '.join(finished)}); give another --out, --resume to "
             "go on from them (more seeds, figures again) or --overwrite to replace them"
         )
-    begun = [label for label in labels if (folder / "checkpoints" / label).is_dir()]
     if begun:
         raise ValueError(
             f"out: {folder} holds an unfinished run ({', '.join(begun)}); give --resume to continue it, "
             "--overwrite to start again, or another --out"
         )
+
+
+def held_by(folder: Path, labels: list[str]) -> tuple[list[str], list[str]]:
+    """The results and the checkpoints of sweeps in a folder."""
+    finished = [f"{label}.nc" for label in labels if (folder / f"{label}.nc").exists()]
+    return finished, [label for label in labels if (folder / "checkpoints" / label).is_dir()]
+
+
+def check_resumable(folder: Path, labels: list[str]) -> None:
+    """With ``resume``, a folder that holds nothing is refused if another with nearly its name
+    holds a run; otherwise it is said that the run starts anew."""
+    if any(held_by(folder, labels)):
+        return
+    beside = [*folder.parent.glob("*"), *folder.parent.parent.glob("*/*")]
+    known = {"/".join(each.parts[-2:]): each for each in beside if any(held_by(each, labels))}
+    name, numbers = "/".join(folder.parts[-2:]), r"[\d_.-]"
+    # run-1 beside run-2 is no misspelling: jobs of an array are numbered
+    others = [each for each in known if re.sub(numbers, "", each) != re.sub(numbers, "", name)]
+    for near in difflib.get_close_matches(name, others, n=1):
+        raise ValueError(
+            f"out: {folder} holds nothing to resume; did you mean {str(known[near])!r}? "
+            "accepted: a folder that holds a run, or no --resume"
+        )
+    print(f"out: {folder} holds nothing to resume, so the run starts anew", file=sys.stderr)
 
 
 def read_needed(experiment: Experiment, options: Options) -> dict[str, Dataset]:
@@ -270,17 +293,6 @@ def in_words(label: str, arguments: Mapping[str, Any]) -> str:
     return f"{label}: {' on '.join(parts)}, {arguments['num_episodes']:,} episodes a run"
 
 
-def _check_seeds(file: Path, arguments: Mapping[str, Any], options: Options) -> None:
-    """Results are replaced only by the same or more of them (``resume``), or because the user said
-    so."""
-    if file.exists() and not options.overwrite:
-        held, asked = load(file).sizes["seed"], arguments.get("num_seeds", 0)
-        if held > asked:
-            raise ValueError(
-                f"seeds: {asked}, but {file} holds {held}; accepted: at least as many, or --overwrite"
-            )
-
-
 def _print_plans(
     experiment: Experiment, plans: Mapping[str, Arguments], folder: Path, options: Options
 ) -> None:
@@ -308,28 +320,25 @@ def plan(experiment: Experiment, options: Options) -> dict[str, Arguments]:
     if not isinstance(found, Mapping):
         accepted = "a dict, label -> arguments"
         raise ValueError(f"sweeps of {name}: {type(found).__name__}; accepted: {accepted}")
-    for option, is_open in (
-        ("instance", experiment.open_to_instance),
-        ("learners", experiment.open_to_learners),
-    ):
+    for option in ("instance", "learners"):
         given = getattr(options, option)
-        if given is not None and not is_open:
+        if given is not None and not getattr(experiment, f"open_to_{option}"):
             raise ValueError(f"{option}: {given}; accepted: no {option} of your own in {name}")
     extra = {} if options.learners is None else load_learners(options.learners)
-    return {str(label): _joined(str(label), given, extra) for label, given in found.items()}
-
-
-def _joined(label: str, given: Arguments, extra: Mapping[str, Any]) -> Arguments:
-    """The arguments of a sweep with more learners."""
-    if callable(given):
-        if extra:
-            raise ValueError(f"learners: sweep {label!r} depends on results; accepted: none")
-        return given
-    check_arguments(label, given)
-    for name in extra:
-        if name in given["learners"]:
-            raise ValueError(f"learners: {name!r} is in sweep {label!r} already; give another name")
-    return {**given, "learners": {**given["learners"], **extra}}
+    plans: dict[str, Arguments] = {}
+    for label, arguments in found.items():
+        plans[str(label)] = arguments
+        if callable(arguments):
+            if extra:
+                raise ValueError(f"learners: sweep {label!r} depends on results; accepted: none")
+            continue
+        check_arguments(str(label), arguments)
+        for each in [name for name in extra if name in arguments["learners"]]:
+            raise ValueError(
+                f"learners: {each!r} is in sweep {str(label)!r} already; give another name"
+            )
+        plans[str(label)] = {**arguments, "learners": {**arguments["learners"], **extra}}
+    return plans
 
 
 def decide(label: str, arguments: Arguments, datasets: dict[str, Any]) -> Mapping[str, Any]:
@@ -342,52 +351,21 @@ def decide(label: str, arguments: Arguments, datasets: dict[str, Any]) -> Mappin
 
 def check_arguments(label: str, given: Any) -> None:
     """ValueError if `jaxbandit.sweep` cannot take these arguments."""
-    head, by_name = f"sweep {label!r}:", "accepted: a dict by name"
+    head = f"sweep {label!r}"
     if not isinstance(given, Mapping):
         accepted = "a dict of arguments of jaxbandit.sweep"
-        raise ValueError(f"{head} {type(given).__name__}; accepted: {accepted}")
+        raise ValueError(f"{head}: {type(given).__name__}; accepted: {accepted}")
     known = inspect.signature(sweep).parameters
     for name in given:
-        if name not in known:
-            hint = did_you_mean(name, known, most=1)
-            raise ValueError(f"{head} {name!r}; {hint}accepted: {', '.join(known)}")
+        accept(head, name, known)
     missing = [n for n, p in known.items() if p.default is p.empty and n not in given]
     if missing:
         accepted = "at least learners, instances and num_episodes"
-        raise ValueError(f"{head} no {', '.join(map(repr, missing))}; accepted: {accepted}")
+        raise ValueError(f"{head}: no {', '.join(map(repr, missing))}; accepted: {accepted}")
     for name in ("learners", "instances"):
         if not isinstance(given[name], Mapping):
-            raise ValueError(f"{head} {name} is {type(given[name]).__name__}; {by_name}")
-
-
-def check_resumable(folder: Path, labels: list[str]) -> None:
-    """With ``resume``, a folder that holds nothing is refused if another with nearly its name
-    holds a run; otherwise it is said that the run starts anew."""
-    if holds_run(folder, labels):
-        return
-    beside = [*folder.parent.glob("*"), *folder.parent.parent.glob("*/*")]
-    known = {"/".join(found.parts[-2:]): found for found in beside if holds_run(found, labels)}
-    name, numbers = "/".join(folder.parts[-2:]), r"[\d_.-]"
-    # run-1 beside run-2 is no misspelling: jobs of an array are numbered
-    others = [each for each in known if re.sub(numbers, "", each) != re.sub(numbers, "", name)]
-    near = difflib.get_close_matches(name, others, n=1)
-    if near:
-        raise ValueError(
-            f"out: {folder} holds nothing to resume; did you mean {str(known[near[0]])!r}? "
-            "accepted: a folder that holds a run, or no --resume"
-        )
-    print(f"out: {folder} holds nothing to resume, so the run starts anew", file=sys.stderr)
-
-
-def holds_run(folder: Path, labels: list[str]) -> bool:
-    """Whether a folder holds results or a checkpoint of one of the sweeps."""
-    return any(
-        (folder / f"{label}.nc").exists() or (folder / "checkpoints" / label).is_dir()
-        for label in labels
-    )
-
-
-_SHARD = re.compile(r"(?P<label>.+)\.(?P<index>\d+)-of-(?P<count>\d+)\.nc")
+            kind = type(given[name]).__name__
+            raise ValueError(f"{head}: {name} is {kind}; accepted: a dict by name")
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -422,9 +400,8 @@ def find_shards(folder: str | os.PathLike[str]) -> dict[str, list[Path]]:
     """The shards in a folder by the label of their sweep, in order."""
     found: dict[str, list[Path]] = {}
     for file in regular_files(Path(folder) / "shards", "*.nc"):
-        named = _SHARD.fullmatch(file.name)
-        if named is not None:
-            found.setdefault(named["label"], []).append(file)
+        if named := re.fullmatch(r"(.+)\.\d+-of-\d+\.nc", file.name):
+            found.setdefault(named[1], []).append(file)
     return found
 
 

@@ -18,7 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxbandit import checks
-from jaxbandit.description import as_html, describe, entries, names, paragraphs, small_instance
+from jaxbandit.cli.commands import refuse_existing
+from jaxbandit.description import (
+    Entry,
+    Parameter,
+    describe,
+    entries,
+    names,
+    paragraphs,
+    small_instance,
+)
 from jaxbandit.experiment import experiments_folder, final_table, load_experiment
 from jaxbandit.files import read_file, regular_files, write_atomically
 from jaxbandit.plotting.files import read_about
@@ -66,10 +75,9 @@ def make_report(
     """
     source = Path(results)
     datasets = read_results(source)
-    target = Path(out) if out is not None else default_path(source)
-    exists = f"out: {target} exists; give another --out, or --overwrite to replace it"
-    if os.path.lexists(target) and not overwrite:
-        raise FileExistsError(exists)
+    beside = source / "report.html" if source.is_dir() else source.with_suffix(".html")
+    target = beside if out is None else Path(out)
+    refuse_existing("out", [target], overwrite)
     figures, tables = [], {}
     if source.is_dir():
         figures = read_figures(source)
@@ -83,7 +91,7 @@ def make_report(
     try:
         write_atomically(target, content, overwrite=overwrite)
     except FileExistsError:  # another process was faster
-        raise FileExistsError(exists) from None
+        refuse_existing("out", [target], overwrite)
     return target
 
 
@@ -100,10 +108,12 @@ class Picture(NamedTuple):
         """The heading, the picture and its caption."""
         title = self.title or self.name.replace("_", " ")
         caption = f"{self.name}: {self.caption}" if self.caption else self.name
-        return (
-            f"<h3>{html.escape(title[:1].upper() + title[1:])}</h3>\n<figure>{image(self.name, self.data)}"
-            f"<figcaption>{html.escape(caption)}</figcaption></figure>"
-        )
+        heading = html.escape(title[:1].upper() + title[1:])
+        return f"<h3>{heading}</h3>\n{_figure(self.name, self.data, caption)}"
+
+
+def _figure(name: str, data: bytes, caption: str) -> str:
+    return f"<figure>{image(name, data)}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
 def read_figures(folder: Path) -> list[Picture]:
@@ -116,11 +126,6 @@ def read_figures(folder: Path) -> list[Picture]:
         picture = Picture(file.stem, data, about.get("Title", ""), about.get("Description", ""))
         found.append((int(number[1]) if number else 10**6, picture))
     return [picture for _, picture in sorted(found, key=lambda each: each[0])]
-
-
-def default_path(source: Path) -> Path:
-    """Where the report of a folder or of a file goes."""
-    return source / "report.html" if source.is_dir() else source.with_suffix(".html")
 
 
 def read_results(source: Path) -> dict[str, Dataset]:
@@ -142,17 +147,16 @@ def _read(file: Path) -> Dataset:
 
     checks.printable("results", file.stem)
     dataset = load(file)
-    curves = dataset.get("regret")
     try:
-        if curves is None:
+        if "regret" not in dataset:
             raise ValueError("no regret")
-        if missing := set(RUNS) - {"parameter", *curves.dims}:
+        if missing := set(RUNS) - {"parameter", *dataset["regret"].dims}:
             raise ValueError(f"no {sorted(missing)[0]}")
         check_axes(dataset)
     except ValueError as error:
-        raise ValueError(
-            f"results: {file} does not have what a sweep gives ({error}); accepted: a .nc file written by jaxbandit run"
-        ) from None
+        accepted = "a .nc file written by jaxbandit run"
+        text = f"results: {file} does not have what a sweep gives ({error}); accepted: {accepted}"
+        raise ValueError(text) from None
     for name in ("config", "versions"):
         described(dataset, name)
     return dataset
@@ -171,24 +175,25 @@ def page(
         True
     """
     body = [f"<h1>{html.escape(title)}</h1>"]
+    versions: dict[str, dict[str, None]] = {}
     if datasets:
-        dates = sorted(
-            str(dataset.attrs.get("created", "unknown")) for dataset in datasets.values()
-        )
+        dates = sorted(str(each.attrs.get("created", "unknown")) for each in datasets.values())
         period = " to ".join(dict.fromkeys([dates[0], dates[-1]]))
         body.append(f'<p class="note">Results of {html.escape(period)}.</p>')
-    if figures:
-        body.append("<h2>Figures</h2>")
-        body += [figure.html() for figure in figures]
-    if tables:
-        body.append("<h2>Tables</h2>")
-        for name, text in tables.items():
-            body.append(f"<h3>{html.escape(Path(name).stem)}</h3>\n{text_to_html(text)}")
-    if datasets:
-        body.append("<h2>Configuration</h2>")
-        body += [_configuration(label, dataset) for label, dataset in datasets.items()]
-        body.append("<h2>Versions</h2>")
-        body.append(_versions(datasets.values()))
+    for dataset in datasets.values():  # normally of the same versions
+        for name, version in described(dataset, "versions").items():
+            versions.setdefault(name, {})[str(version)] = None
+    sections = {
+        "Figures": [figure.html() for figure in figures],
+        "Tables": [
+            f"<h3>{html.escape(Path(name).stem)}</h3>\n{text_to_html(text)}"
+            for name, text in tables.items()
+        ],
+        "Configuration": [_configuration(*each) for each in datasets.items()],
+        "Versions": [_facts(("software", "version"), versions)] if datasets else [],
+    }
+    for heading, parts in sections.items():
+        body += [f"<h2>{heading}</h2>", *parts] if parts else []
     return _document(title, body)
 
 
@@ -254,16 +259,6 @@ def _configuration(label: str, dataset: Dataset) -> str:
     )
 
 
-def _versions(datasets: Iterable[Dataset]) -> str:
-    """Versions of the software and the kind of device; normally the same for all sweeps of a
-    folder."""
-    found: dict[str, dict[str, None]] = {}
-    for dataset in datasets:
-        for name, version in described(dataset, "versions").items():
-            found.setdefault(name, {})[str(version)] = None
-    return _facts(("software", "version"), found)
-
-
 def _facts(head: tuple[str, str], rows: Mapping[str, Iterable[str]]) -> str:
     """A table of names and what they are."""
     return Table(head, [(name, ", ".join(values)) for name, values in rows.items()]).to("html")
@@ -292,13 +287,13 @@ def make_gallery(
     target = Path(out)
     if target.suffix not in (".html", ".htm"):
         raise ValueError(f"gallery: {target}; accepted: a file name that ends in .html")
-    if target.exists() and not overwrite:
-        raise FileExistsError(f"gallery: {target} exists; give another name, or --overwrite")
-    if results is not None and not Path(results).is_dir():
+    refuse_existing("gallery", [target], overwrite)
+    folder = None if results is None else Path(results)
+    if folder is not None and not folder.is_dir():
         accepted = "a folder of folders written by jaxbandit run"
-        raise ValueError(f"results: {results}; accepted: {accepted}")
+        raise ValueError(f"results: {folder}; accepted: {accepted}")
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(target, gallery_page(None if results is None else Path(results)).encode())
+    write_atomically(target, gallery_page(folder).encode())
     return target
 
 
@@ -313,22 +308,19 @@ def gallery_page(results: Path | None = None) -> str:
         "feedback": names("feedback"),
         "API": list(jaxbandit.__all__),
     }
-    titles = {kind: f"{kind}s" for kind in ("experiment", "instance", "learner")}
     body = [f"<h1>jaxbandit {html.escape(jaxbandit.__version__)}</h1>", "<nav>"]
+    parts = []
     for kind, found in listed.items():
-        links = " · ".join(
-            f'<a href="#{kind}-{name}">{name}</a>' for name in map(html.escape, found)
-        )
-        title = titles.get(kind, kind)
-        body.append(f'<p><a href="#{title}"><b>{title}</b></a>: {links}</p>')
-    body.append("</nav>")
-    for kind, found in listed.items():
-        title = titles.get(kind, kind)
-        body.append(f'<h2 id="{title}">{title}</h2>')
+        title = kind if kind in ("feedback", "API") else f"{kind}s"
+        links = []
+        parts.append(f'<h2 id="{title}">{title}</h2>')
         for name in found:
-            body += [f'<h3 id="{kind}-{html.escape(name)}">{html.escape(name)}</h3>']
-            body += _public(name) if kind == "API" else _described(name, kind, results)
-    return _document("jaxbandit", body)
+            shown, place = html.escape(name), f"{kind}-{html.escape(name)}"
+            links.append(f'<a href="#{place}">{shown}</a>')
+            parts.append(f'<h3 id="{place}">{shown}</h3>')
+            parts += [_public(name)] if kind == "API" else _described(name, kind, results)
+        body.append(f'<p><a href="#{title}"><b>{title}</b></a>: {" · ".join(links)}</p>')
+    return _document("jaxbandit", [*body, "</nav>", *parts])
 
 
 def _use(name: str) -> tuple[bool, bool]:
@@ -354,8 +346,7 @@ def _described(name: str, kind: str, results: Path | None) -> Iterator[str]:
             data = file.read_bytes()
             meaning = experiment.outputs.get(file.name, file.stem)
             caption = read_about(data).get("Description", "")
-            text = html.escape(f"{meaning}. {caption}" if caption else meaning)
-            yield f"<figure>{image(file.stem, data)}<figcaption>{text}</figcaption></figure>"
+            yield _figure(file.stem, data, f"{meaning}. {caption}" if caption else meaning)
         if not pictures and experiment.figures is not None:
             yield f'<p class="note">no figure here yet: jaxbandit run {html.escape(name)}</p>'
 
@@ -374,17 +365,14 @@ def figures_of(name: str, results: Path | None) -> list[Path]:
     return [file for file in listed if file.suffix == ".png" and file.exists()]
 
 
-def _public(name: str) -> Iterator[str]:
-    """A public name of the package: signature, first paragraph, arguments."""
+def _public(name: str) -> str:
+    """A public name of the package: first paragraph, signature, arguments."""
     import jaxbandit
 
     thing: Any = getattr(jaxbandit, name)
-    if inspect.isfunction(thing) or hasattr(thing, "__wrapped__"):
-        yield f"<p><code>{html.escape(f'{name}{inspect.signature(thing)}')}</code></p>"
-    yield f"<p>{as_html(paragraphs(inspect.getdoc(thing) or '')[0])}</p>"
-    rows = [
-        f"<tr><td><code>{html.escape(key)}</code></td><td>{as_html(text)}</td></tr>"
-        for key, text in (entries(thing) if callable(thing) else {}).items()
-    ]
-    if rows:
-        yield f"<table>{''.join(rows)}</table>"
+    is_function = inspect.isfunction(thing) or hasattr(thing, "__wrapped__")
+    call = f"{name}{inspect.signature(thing)}" if is_function else f"jaxbandit.{name}"
+    meanings = entries(thing) if callable(thing) else {}
+    rows = tuple(Parameter(each, "", text) for each, text in meanings.items())
+    summary = paragraphs(inspect.getdoc(thing) or "")[0]
+    return Entry(name, "API", summary, call, parameters=rows).body()

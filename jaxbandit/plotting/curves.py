@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import accept
-from jaxbandit.inspect.hardness import lai_robbins_of
+from jaxbandit.inspect import lai_robbins_of
 from jaxbandit.plotting.figures import (
     GREY,
     NOTE_SIZE,

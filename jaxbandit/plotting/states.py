@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandit import planning
 from jaxbandit.checks import accept, real_array, typed
-from jaxbandit.inspect.episode import Episode
+from jaxbandit.inspect import Episode
 from jaxbandit.mdp import MDP, single
 from jaxbandit.mdp.labels import Labels, labels_of, short
 from jaxbandit.plotting.figures import (

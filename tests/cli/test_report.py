@@ -1,18 +1,15 @@
 """The pages of results and of everything: they parse, hold everything, and need nothing from outside."""
 
 import base64
+import io
 import json
 import os
-import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 
-import matplotlib.image
-import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.figure import Figure
+from PIL import Image
+from synthetic_sweep import synthetic_sweep
 
 import jaxbandit as jb
 from jaxbandit.cli.report import (
@@ -61,20 +58,17 @@ class Checker(HTMLParser):
 
 
 def dataset():
-    regret = np.ones((2, 1, 3, 1)) * np.arange(1.0, 6.0)
+    made = synthetic_sweep(instances=("I1",), num_seeds=3, num_points=5, num_episodes=50)
     config = {"num_episodes": 50, "num_seeds": 3, "seed": 7, "learners": {"A & B": "<tag>"}}
-    return xr.Dataset(
-        {"regret": (("learner", "instance", "seed", "episode"), regret)},
-        coords={
-            "learner": ["A & B", "UCB-VI"],
-            "instance": ["I1"],
-            "episode": np.arange(10, 60, 10),
-        },
-        attrs={
-            "config": json.dumps(config),
-            "versions": json.dumps({"jax": "9.9", "python": "3.14"}),
-            "created": "2031-02-03T04:05:06+00:00",
-        },
+    return (
+        made[["regret"]]
+        .isel(learner=[0, 2])
+        .assign_coords(learner=["A & B", "UCB-VI"])
+        .assign_attrs(
+            config=json.dumps(config),
+            versions=json.dumps({"jax": "9.9", "python": "3.14"}),
+            created="2031-02-03T04:05:06+00:00",
+        )
     )
 
 
@@ -88,9 +82,7 @@ def check_self_contained(text):
 def test_report_of_a_folder_takes_its_figures_and_tables(tmp_path):
     jb.save(dataset(), tmp_path / "sweep.nc")
     (tmp_path / "figure.png").write_bytes(TINY_PNG)
-    (tmp_path / "table.md").write_text(
-        markdown_table(["a", "b"], [["1", "x < y"]]), encoding="utf-8"
-    )
+    (tmp_path / "table.md").write_text(markdown_table(["a", "b"], [["1", "x < y"]]))
     path = make_report(tmp_path)
     assert path == tmp_path / "report.html"
     checker = check_self_contained(path.read_text(encoding="utf-8"))
@@ -114,11 +106,8 @@ def test_own_figures_come_first_with_headings_and_captions(tmp_path):
     (tmp_path / "b.png").unlink()
     jb.save(dataset(), tmp_path / "sweep.nc")
     words = make_report(tmp_path).read_text(encoding="utf-8")
-    assert (
-        words.index("<h3>The figure</h3>")
-        < words.index("<h3>Second</h3>")
-        < words.index("<h3>A</h3>")
-    )
+    places = [words.index(f"<h3>{title}</h3>") for title in ("The figure", "Second", "A")]
+    assert places == sorted(places)
     assert words.count(f"<figcaption>y: {drawn.caption}") == 1
 
 
@@ -131,8 +120,6 @@ def test_report_of_a_single_file_draws_and_tabulates(tmp_path):
 
 
 def test_report_refuses_what_is_not_results(tmp_path):
-    with pytest.raises(ValueError, match="does not exist"):
-        make_report(tmp_path / "nothing")
     with pytest.raises(ValueError, match=r"holds no \.nc files"):
         make_report(tmp_path)
     (tmp_path / "bad.nc").write_text("text")
@@ -151,16 +138,10 @@ def test_text_that_is_no_table_stays_as_it_is():
     ("change", "message"),
     [
         (lambda ds: ds.drop_vars("regret"), r"what a sweep gives \(no regret\)"),
-        (lambda ds: ds.drop_vars("learner"), r"what a sweep gives \(ds: learners without names"),
         (
             lambda ds: ds.assign_coords(learner=[1, 2]),
-            r"what a sweep gives \(ds: learner 1; accepted: names",
+            r"sweep gives \(ds: learner 1; accepted: names",
         ),
-        (
-            lambda ds: ds.assign_coords(learner=["A", "A"]),
-            r"what a sweep gives \(ds: learner 'A' twice",
-        ),
-        (lambda ds: ds.isel(seed=slice(0, 0)), r"what a sweep gives \(ds: no seed"),
         (lambda ds: ds.assign_attrs(config="[]"), r"config: '\[\]'; accepted: what a sweep writes"),
         (lambda ds: ds.assign_attrs(config="[" * 10**5), r"config: .*accepted: what a sweep"),
         (lambda ds: ds.assign_attrs(versions=3), r"versions: '3'; accepted: what a sweep writes"),
@@ -198,24 +179,15 @@ def test_only_regular_files_inside_the_folder_get_into_the_page(tmp_path, capsys
     assert not target.exists()
 
 
-QUIET = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def gallery():
-    return gallery_page()
-
-
 def test_everything_is_on_the_page(monkeypatch):
-    """The pictures themselves are drawn in `tests/plotting/test_instance.py`."""
+    """The pictures of instances themselves are drawn in `tests/plotting/test_states.py`."""
     tiny = Figure((1, 1))
     drawn = type("Drawn", (), {"figure": tiny})
     monkeypatch.setattr("jaxbandit.plotting.plot_instance", lambda *a, **b: drawn, raising=False)
     checker = Checker(gallery_page())
     assert set(names("instance")) <= set(checker.pictures)
+    for source in checker.pictures.values():
+        Image.open(io.BytesIO(base64.b64decode(source.split(",")[1]))).load()
     for kind in ("instance", "learner", "experiment", "feedback"):
         assert {f"{kind}-{name}" for name in names(kind)} <= set(checker.ids)
     assert {f"API-{name}" for name in jb.__all__} <= set(checker.ids)
@@ -236,37 +208,3 @@ def test_files_and_mistakes(tmp_path, monkeypatch):
     (tmp_path / "prophet").mkdir()
     (tmp_path / "prophet" / "mine.png").touch()
     assert [file.name for file in figures_of("prophet", tmp_path)] == ["mine.png"]
-
-
-@pytest.mark.slow
-def test_a_browser_draws_every_picture(tmp_path, gallery):
-    """In a headless Chromium: the gallery is laid out, and its pictures are decoded (none is empty)."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert browser is not None, "needs a Chromium (Debian's package chromium)"
-    check = (
-        "<script>window.onload = () => { document.title = 'drawn ' + "
-        "[...document.images].filter(i => i.naturalWidth > 50).length + ' of ' + "
-        "document.images.length + ', high ' + document.body.scrollHeight; }</script>"
-    )
-    file = tmp_path / "g.html"
-    file.write_text(gallery.replace("</head>", f"{check}</head>"), encoding="utf-8")
-    words = [browser, *QUIET, f"--user-data-dir={tmp_path / 'profile'}"]
-    show = subprocess.run(
-        [*words, "--dump-dom", file.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    drawn, pictures, high = map(
-        int, re.search(r"drawn (\d+) of (\d+), high (\d+)", show.stdout).groups()
-    )
-    assert drawn == pictures >= len(names("instance"))
-    assert high > 5000
-    picture = tmp_path / "gallery.png"
-    window = ["--window-size=1000,2000", f"--screenshot={picture}"]
-    subprocess.run([*words, *window, file.as_uri()], capture_output=True, timeout=120, check=True)
-    pixels = matplotlib.image.imread(picture)[..., :3]
-    # not a blank gallery: white paper, black text, and the colours of the first instance's picture
-    assert pixels.shape[:2] == (2000, 1000)
-    assert len(np.unique(np.round(pixels[::4, ::4].reshape(-1, 3), 1), axis=0)) > 20

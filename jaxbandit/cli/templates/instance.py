@@ -38,9 +38,7 @@ def my_instance(horizon=6, shelf=3):
 
 
 if "my-instance" not in jb.INSTANCES.names():
-    jb.register_instance(
-        "my-instance", my_instance
-    )  # now jb.make_instance("my-instance") works, too
+    jb.register_instance("my-instance", my_instance)  # for jb.make_instance("my-instance")
 
 if __name__ == "__main__":
     mdp = my_instance()

@@ -46,10 +46,8 @@ def act(state, key, constants):
 def update(state, policy, feedback, constants):
     """The state after the episode. With bandit feedback, ``feedback.total`` is all there is."""
     mine = jnp.all(state.policies == policy[None], axis=(1, 2)).astype(jnp.float32)
-    return state._replace(
-        sums=state.sums + mine * feedback.total,
-        counts=state.counts + mine,
-    )
+    sums, counts = state.sums + mine * feedback.total, state.counts + mine
+    return State(state.policies, sums, counts)
 
 
 def my_learner(patience=100.0):

@@ -7,7 +7,7 @@ import pytest
 from arms import NUMBERS, SEEDS, arms, compose, general, moments, push, random_rows, totals
 
 import jaxbandit as jb
-from jaxbandit.engines.blocks.outcomes import MAX_STATES
+from jaxbandit.engines.blocks.machine import MAX_STATES
 from jaxbandit.learner import Blocks
 from jaxbandit.xla.compat import x64
 

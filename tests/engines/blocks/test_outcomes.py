@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.engines.blocks.outcomes import block_sizes, merge_outcomes
+from jaxbandit.engines.blocks.machine import block_sizes, merge_outcomes
 
 
 def test_merged_outcomes():

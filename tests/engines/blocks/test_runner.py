@@ -12,7 +12,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.engines import make_runner
-from jaxbandit.engines.blocks.outcomes import block_sizes
+from jaxbandit.engines.blocks.machine import block_sizes
 from jaxbandit.learner import BlockForm, Blocks
 from jaxbandit.learners import from_blocks
 from jaxbandit.testing import run_lanes

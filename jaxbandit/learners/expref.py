@@ -119,6 +119,10 @@ PRESETS: dict[str, dict[str, dict[str, float]]] = {
     },
 }  # fmt: skip
 """By learner and preset: what differs from the constants of the paper's theorems."""
+EVERY: dict[str, Any] = {
+    **PAPER, "exploration_scale": 0.5, "greedy_share": 0.0, "deviations": np.nan,
+}  # fmt: skip
+"""The parameters of all forms, as in the paper."""
 DEFAULTS: dict[str, dict[str, Any]] = {
     "expref": PAPER,
     "ordered-expref": {**PAPER, "exploration_scale": 0.5},
@@ -231,7 +235,7 @@ def check_schedule(params: Mapping[str, Any]) -> None:
     more = {
         "exploration_scale": POSITIVE,
         "greedy_share": Probability(),
-        "deviations": SPECS["threshold"],
+        "deviations": Optional(POSITIVE),
     }
     ParamCheck({**SPECS, **more})(params)
     slacks = {name: float(params[name]) for name in ("threshold", "deviations") if name in params}
@@ -295,8 +299,10 @@ class ExpRefConstants(NamedTuple):
     """int32 [H, k+1, A]: the order of the actions (all 0 for ExpRef)."""
     forever: Array
     """int []: T + 1, more episodes than there are."""
-    last_stage: Array
-    """int32 []: H - 1, from which every phase goes down."""
+    greedy_share: Array
+    """float []: probability of alpha-hat of the phase before in exploration; 0 but in the shared form."""
+    deviations: Array
+    """float []: slack in standard errors, in the shared form; nan for the slack C_{l,i} eps."""
 
 
 class ExpRefState(NamedTuple):
@@ -349,7 +355,7 @@ def constants(
     """Algorithm 2, line 2, and the numbers of the theorems; ``width`` stands in for k in the
     condition of that line. Parameters that are not given are the paper's."""
     H, k, A = problem.horizon, problem.width, problem.num_actions
-    p = {name: np.asarray(value, np.float64) for name, value in {**PAPER, **params}.items()}
+    p = {name: np.asarray(value, np.float64) for name, value in {**EVERY, **params}.items()}
     theirs = np.minimum(p["threshold_scale"] * thresholds(H, k, A, ordered), LARGEST_THRESHOLD)
     rank, share = np.zeros((H, k + 1, A), np.int32), 1.0
     if ordered:
@@ -361,19 +367,24 @@ def constants(
         thresholds=theirs if np.isnan(p["threshold"]) else np.full((H, k + 1), p["threshold"]),
         uniform_share=np.float64(share),
         rank=rank,
-        last_stage=np.int32(H - 1),
+        greedy_share=p["greedy_share"],
+        deviations=p["deviations"],
     )
 
 
 def exploration(state: ExpRefState, constants: ExpRefConstants) -> jax.Array:
-    """Lines 2-5: the exploration policy e, action probabilities [H, k+1, A] in the active sets."""
+    """Lines 2-5: the exploration policy e, action probabilities [H, k+1, A] in the active sets; from the second phase on
+    with probability ``greedy_share`` alpha-hat of the phase before."""
     real = constants.epsilons.dtype
     count = jnp.sum(state.active, axis=-1, keepdims=True)
     spread = state.active.astype(real) / count.astype(real)
     lowest = jnp.iinfo(jnp.int32).min
     top = jnp.argmax(jnp.where(state.active, constants.rank, lowest), axis=-1)
     maximal = jax.nn.one_hot(top, state.active.shape[-1], dtype=real)
-    return constants.uniform_share * spread + (1 - constants.uniform_share) * maximal
+    explore = constants.uniform_share * spread + (1 - constants.uniform_share) * maximal
+    greedy = jnp.where(state.phase > 0, constants.greedy_share, 0)
+    before = jax.nn.one_hot(state.committed, state.active.shape[-1], dtype=real)
+    return (1 - greedy) * explore + greedy * before
 
 
 def next_block(state: ExpRefState, constants: ExpRefConstants) -> Blocks:
@@ -431,7 +442,7 @@ def absorb(
     tried = jnp.concatenate([jnp.ones((1, A), bool), count > 0])
     slack = constants.thresholds[state.stage] * constants.epsilons[state.phase]
     state = refine(state, episodes, phi, tried, slack)
-    return end_phase(state, state.stage - 1, constants.last_stage)
+    return end_phase(state, state.stage - 1, jnp.int32(len(state.active) - 1))
 
 
 def refine(

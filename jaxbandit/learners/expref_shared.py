@@ -74,7 +74,7 @@ import numpy as np
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learner.forms import KNOWN_PRESETS, Presets
 from jaxbandit.learners.expref import (
-    PAPER,
+    EVERY,
     POSITIVE,
     PRACTICAL,
     SPECS,
@@ -83,12 +83,12 @@ from jaxbandit.learners.expref import (
     Schedule,
     arms_or_committed,
     end_phase,
+    exploration,
     make_phased,
     refine,
     report,
 )
 from jaxbandit.learners.expref import constants as expref_constants
-from jaxbandit.learners.expref import exploration as expref_exploration
 from jaxbandit.learners.expref import init as expref_init
 from jaxbandit.specs import Choice, Flag, Probability, takes
 from jaxbandit.types import Array
@@ -98,12 +98,8 @@ PRESETS: dict[str, dict[str, float]] = {
     "practical": {**PRACTICAL, "num_phases": 7, "deviations": 2.5, "greedy_share": 0.97},
 }
 ORDERED_PRESETS = {"theory": {}, "practical": {**PRESETS["practical"], "exploration_scale": 2.5}}
-DEFAULTS: dict[str, Any] = {**PAPER, "greedy_share": 0.0, "deviations": np.nan}
-ORDERED_DEFAULTS: dict[str, Any] = {**DEFAULTS, "exploration_scale": 0.5}
-KNOWN_PRESETS["expref-shared"] = (
-    Presets(DEFAULTS, PRESETS),
-    Presets(ORDERED_DEFAULTS, ORDERED_PRESETS),
-)
+DEFAULTS = {name: value for name, value in EVERY.items() if name != "exploration_scale"}
+KNOWN_PRESETS["expref-shared"] = (Presets(DEFAULTS, PRESETS), Presets(EVERY, ORDERED_PRESETS))
 
 
 @takes(
@@ -180,17 +176,6 @@ class SharedState(NamedTuple):
     """float []: their degrees of freedom."""
 
 
-class SharedConstants(NamedTuple):
-    """What never changes during a run."""
-
-    expref: ExpRefConstants
-    """The constants of ExpRef or OrderedExpRef, with the shorter phases' schedule."""
-    greedy_share: Array
-    """float []: probability of alpha-hat of the phase before in exploration."""
-    deviations: Array
-    """float []: z; nan for the slack C_{l,i} eps."""
-
-
 class Design(NamedTuple):
     """Experiments on k factors; B = P^2 of them, of which the first p^2 in use are marked."""
 
@@ -251,29 +236,12 @@ def init(problem: Problem, constants: Any, key: Array) -> SharedState:
     return SharedState(state._replace(stage=stage), nothing, nothing)
 
 
-def constants(ordered: bool, problem: Problem, params: Any) -> SharedConstants:
-    """ExpRef's, but for phases that run while eps > sqrt(H A ln T / T)."""
-    return SharedConstants(
-        expref=expref_constants(ordered, problem, params, width=1),
-        greedy_share=np.asarray(params["greedy_share"], np.float64),
-        deviations=np.asarray(params["deviations"], np.float64),
-    )
-
-
 def _unsettled(active: Array, below: Array) -> Array:
     """The last stage before ``below`` with more than one active action at some level >= 1; else
     -1."""
     stages = jnp.arange(active.shape[0], dtype=jnp.int32)
     open_ = jnp.any(jnp.sum(active[:, 1:], axis=-1) > 1, axis=-1)
     return jnp.max(jnp.where(open_ & (stages < below), stages, -1))
-
-
-def exploration(state: ExpRefState, constants: SharedConstants) -> Array:
-    """The exploration policy: action probabilities [H, k+1, A] within the active sets."""
-    explore = expref_exploration(state, constants.expref)
-    greedy = jnp.where(state.phase > 0, constants.greedy_share, 0)
-    before = jax.nn.one_hot(state.committed, state.active.shape[-1], dtype=explore.dtype)
-    return (1 - greedy) * explore + greedy * before
 
 
 def _arms(state: ExpRefState) -> tuple[Design, Array]:
@@ -285,18 +253,17 @@ def _arms(state: ExpRefState) -> tuple[Design, Array]:
     return found, active[None] & (place[None] == found.choice[:, :, None])
 
 
-def next_block(shared: SharedState, constants: SharedConstants) -> Blocks:
+def next_block(shared: SharedState, constants: ExpRefConstants) -> Blocks:
     """The arms of one stage, equally long; or alpha-hat of the last complete phase for ever."""
     state = shared.inner
-    numbers = constants.expref
     found, played = _arms(state)
     explore = exploration(state, constants)
     dead = jax.nn.one_hot(0, played.shape[-1], dtype=explore.dtype)
     dead = jnp.broadcast_to(dead, (played.shape[0], 1, played.shape[-1]))
     rows = jnp.concatenate([dead, played.astype(explore.dtype)], axis=1)
-    n = numbers.episodes_per_arm[state.phase]
+    n = constants.episodes_per_arm[state.phase]
     each = -(-n // found.least.astype(n.dtype))  # n / least, rounded up; n + least may be no int32
-    return arms_or_committed(state, numbers, explore, rows, jnp.where(found.used, each, 0))
+    return arms_or_committed(state, constants, explore, rows, jnp.where(found.used, each, 0))
 
 
 def estimates(state: ExpRefState, episodes: Array, totals: Array) -> Array:
@@ -327,10 +294,10 @@ def residuals(state: ExpRefState, episodes: Array, totals: Array) -> tuple[Array
 
 
 def absorb(
-    shared: SharedState, episodes: Array, totals: Array, constants: SharedConstants
+    shared: SharedState, episodes: Array, totals: Array, constants: ExpRefConstants
 ) -> SharedState:
     """Fixes alpha-hat and N of the stage; when no earlier stage is open the phase is complete."""
-    state, numbers = shared.inner, constants.expref
+    state = shared.inner
     H, _, A = state.active.shape
     phi = estimates(state, episodes, totals)
     phi = jnp.concatenate([jnp.zeros((1, A), phi.dtype), phi])  # nothing reads level 0
@@ -338,10 +305,10 @@ def absorb(
     squares, freedom = shared.squares + squares, shared.freedom + freedom
     value = jnp.sum(totals) / jnp.sum(episodes).astype(totals.dtype)
     variance = (squares + value * (1 - value)) / (freedom + 1)
-    error = jnp.sqrt(2 * variance / numbers.episodes_per_arm[state.phase].astype(totals.dtype))
+    error = jnp.sqrt(2 * variance / constants.episodes_per_arm[state.phase].astype(totals.dtype))
     slack = jnp.where(
         jnp.isnan(constants.deviations),
-        numbers.thresholds[state.stage] * numbers.epsilons[state.phase],
+        constants.thresholds[state.stage] * constants.epsilons[state.phase],
         constants.deviations * error,
     )
     state = refine(state, episodes, phi, state.active[state.stage], slack)
@@ -359,7 +326,7 @@ FORMS = {
         next_block,
         absorb,
         report=lambda shared: report(shared.inner),
-        constants=partial(constants, ordered),
+        constants=partial(expref_constants, ordered, width=1),
     )
     for ordered in (False, True)
 }

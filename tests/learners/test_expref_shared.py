@@ -10,10 +10,10 @@ from scipy import stats
 
 import jaxbandit as jb
 from jaxbandit.learner import Problem, make_constants
+from jaxbandit.learners.expref import exploration
 from jaxbandit.learners.expref_shared import (
     absorb,
     estimates,
-    exploration,
     expref_shared,
     next_block,
     residuals,
@@ -255,11 +255,10 @@ def test_exploration_by_hand():
         first, second = (exploration(phase, constants)[1, 1] for phase in phases)
         np.testing.assert_allclose(first, [0.5, 0, 0.5], atol=1e-15)
         np.testing.assert_allclose(second, [0.1, 0, 0.9], atol=1e-15)
-        ordered = constants.expref._replace(
+        constants = constants._replace(
             uniform_share=jnp.float64(0.4),
             rank=jnp.broadcast_to(jnp.asarray([5, 9, 1], jnp.int32), (3, 3, 3)),
         )
-        constants = constants._replace(expref=ordered)
         first, second = (exploration(phase, constants)[1, 1] for phase in phases)
         np.testing.assert_allclose(first, [0.8, 0, 0.2], atol=1e-15)
         np.testing.assert_allclose(second, [0.16, 0, 0.84], atol=1e-15)

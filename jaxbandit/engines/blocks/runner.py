@@ -246,15 +246,14 @@ def extend(
     curve, total = curve.copy(), total.copy()
     ends = points.astype(np.float64)
     for lane in range(len(total)):
-        start, size, cost = (x[:, lane].ravel() for x in (begin, length, regret))
-        arms = np.flatnonzero(size > 0)
-        if not arms.size:
+        arms = length[:, lane] > 0
+        if not arms.any():
             continue
-        start, size, cost = start[arms], size[arms], cost[arms]
+        start, size, cost = (x[:, lane][arms] for x in (begin, length, regret))
         before = np.cumsum(np.concatenate([total[lane : lane + 1], cost * size]))
-        last = start[-1] + size[-1]
-        inside = slice(*np.searchsorted(ends, [start[0], last], side="right"))
-        arm = np.searchsorted(start, ends[inside], side="left") - 1
+        arm = np.searchsorted(start, ends, side="left") - 1
+        inside = (arm >= 0) & (ends <= start[-1] + size[-1])
+        arm = arm[inside]
         curve[lane, inside] = before[arm] + cost[arm] * (ends[inside] - start[arm])
         total[lane] = before[-1]
     return curve, total

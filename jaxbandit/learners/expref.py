@@ -4,7 +4,7 @@
 The algorithms line by line, every printed line counted, and the functions that do them:
 
     Algorithm 2   1     eps = 1, all actions active                                    `init`
-                  2     while eps > sqrt(H k A ln T / T)                  `constants`, `phases`
+                  2     while eps > sqrt(H k A ln T / T)                  `constants`
                   3     one phase: Algorithm 1 or 3
                   4     eps = eps / 2, the sets A become the refined sets N            `end_phase`
     Algorithm 1   2-5   exploration: uniform over the active set                       `exploration`
@@ -244,46 +244,6 @@ def check_schedule(params: Mapping[str, Any]) -> None:
         raise ValueError(f"{shown}; accepted: one of them (nan for the other)")
 
 
-def phases(problem: Problem, params: Mapping[str, Any], width: int) -> dict[str, np.ndarray]:
-    """The schedule of one run, those fields of `ExpRefConstants`; ``width`` is w.
-
-    Example:
-        >>> problem = Problem(horizon=15, width=2, num_actions=5, num_episodes=2_000_000)
-        >>> found = phases(problem, PAPER, 2)
-        >>> found["epsilons"][:6].tolist(), found["episodes_per_arm"][:3].tolist()
-        ([1.0, 0.5, 0.25, 0.125, 0.0625, 0.0], [175, 697, 2786])
-    """
-    T, p = int(problem.num_episodes), params
-    listed = p["epsilons"][p["epsilons"] > 0]  # nan is "not given", and 0 fills the array up
-    found = schedule(
-        problem.horizon,
-        width,
-        problem.num_actions,
-        num_episodes=max(T, 2),  # ln 1 = 0 would be phases of no episodes
-        episodes_scale=float(p["episodes_scale"]),
-        first_epsilon=float(p["first_epsilon"]),
-        ratio=float(p["ratio"]),
-        max_phases=int(min(p["num_phases"], MAX_PHASES + 1)),
-        last_epsilon=None if np.isnan(p["last_epsilon"]) else float(p["last_epsilon"]),
-        epsilons=listed if listed.size else None,
-    )
-    count = found.epsilons.size
-    if count > MAX_PHASES:
-        raise ValueError(
-            f"ratio: {float(p['ratio'])}, more than {MAX_PHASES} phases at T = {T}; accepted: at most "
-            f"{MAX_PHASES} (num_phases={MAX_PHASES} ends the schedule there)"
-        )
-    # No arm of more than T episodes is ever complete, so n need not be kept beyond that.
-    most = np.float64(max(T + 1, 2**31 - 1))
-    padding = (0, MAX_PHASES - count)
-    each = np.minimum(found.episodes_per_arm, most).astype(np.int64)
-    return {
-        "epsilons": np.pad(found.epsilons, padding),
-        "episodes_per_arm": np.pad(each, padding),
-        "forever": np.int64(T + 1),
-    }
-
-
 class ExpRefConstants(NamedTuple):
     """The schedule, the thresholds and what exploration needs; R = `MAX_PHASES`."""
 
@@ -352,10 +312,38 @@ def init(problem: Problem, constants: Any, key: Array) -> ExpRefState:
 def constants(
     ordered: bool, problem: Problem, params: Mapping[str, Any], width: int | None = None
 ) -> ExpRefConstants:
-    """Algorithm 2, line 2, and the numbers of the theorems; ``width`` stands in for k in the
-    condition of that line. Parameters that are not given are the paper's."""
-    H, k, A = problem.horizon, problem.width, problem.num_actions
+    """Algorithm 2, line 2, and the numbers of the theorems; ``width`` is w, by default k. Parameters that are not given
+    are the paper's.
+
+    Example:
+        >>> problem = Problem(horizon=15, width=2, num_actions=5, num_episodes=2_000_000)
+        >>> found = constants(False, problem, {})
+        >>> found.epsilons[:6].tolist(), found.episodes_per_arm[:3].tolist()
+        ([1.0, 0.5, 0.25, 0.125, 0.0625, 0.0], [175, 697, 2786])
+    """
+    H, k, A, T = problem.horizon, problem.width, problem.num_actions, int(problem.num_episodes)
     p = {name: np.asarray(value, np.float64) for name, value in {**EVERY, **params}.items()}
+    listed = p["epsilons"][p["epsilons"] > 0]  # nan is "not given", and 0 fills the array up
+    found = schedule(
+        H,
+        k if width is None else width,
+        A,
+        num_episodes=max(T, 2),  # ln 1 = 0 would be phases of no episodes
+        episodes_scale=float(p["episodes_scale"]),
+        first_epsilon=float(p["first_epsilon"]),
+        ratio=float(p["ratio"]),
+        max_phases=int(np.minimum(p["num_phases"], MAX_PHASES + 1)),
+        last_epsilon=None if np.isnan(p["last_epsilon"]) else float(p["last_epsilon"]),
+        epsilons=listed if listed.size else None,
+    )
+    if (count := found.epsilons.size) > MAX_PHASES:
+        raise ValueError(
+            f"ratio: {float(p['ratio'])}, more than {MAX_PHASES} phases at T = {T}; accepted: at most "
+            f"{MAX_PHASES} (num_phases={MAX_PHASES} ends the schedule there)"
+        )
+    # No arm of more than T episodes is ever complete, so n need not be kept beyond that.
+    each = np.minimum(found.episodes_per_arm, np.float64(max(T + 1, 2**31 - 1))).astype(np.int64)
+    padding = (0, MAX_PHASES - count)
     theirs = np.minimum(p["threshold_scale"] * thresholds(H, k, A, ordered), LARGEST_THRESHOLD)
     rank, share = np.zeros((H, k + 1, A), np.int32), 1.0
     if ordered:
@@ -363,7 +351,9 @@ def constants(
         rank = np.asarray(problem.rank, np.int32)
         share = min(float(p["exploration_scale"]) * k / H, 1.0)
     return ExpRefConstants(
-        **phases(problem, p, k if width is None else width),
+        epsilons=np.pad(found.epsilons, padding),
+        episodes_per_arm=np.pad(each, padding),
+        forever=np.int64(T + 1),
         thresholds=theirs if np.isnan(p["threshold"]) else np.full((H, k + 1), p["threshold"]),
         uniform_share=np.float64(share),
         rank=rank,

@@ -39,6 +39,11 @@ TOLERANCE = 1e-6
 while a regret would be off by less than one part in a million."""
 
 
+PlayedArms = tuple[Array, Array, Array]
+"""The arms that were played, float64 [BLOCKS + 1, L, B] each, blocks in order; the last row is never one: episodes before
+the arm, at most T; episodes of it, those after T left out; the exact regret of one episode."""
+
+
 class BlockWorld(NamedTuple):
     """What the engine knows of the MDPs of L lanes."""
 
@@ -60,17 +65,6 @@ class Standing(NamedTuple):
     """float64: episodes so far, at most T."""
     block: Array
     """uint32: blocks so far, the counter of the block's key."""
-
-
-class PlayedArms(NamedTuple):
-    """The arms that were played: [BLOCKS + 1, L, B], blocks in order; the last row is never one."""
-
-    begin: Array
-    """float64: episodes before the arm, at most T."""
-    length: Array
-    """float64: episodes of it, those after T left out."""
-    regret: Array
-    """float64: exact, of one episode."""
 
 
 def arm_regrets(gap: Array, transition: Array, start: Array, blocks: Blocks) -> jax.Array:
@@ -153,11 +147,9 @@ def advance(
             episodes=jnp.where(playing[:, None], blocks.episodes, 0),
         )
         begin = _begin(p.played, blocks.episodes, num_episodes)
-        played = PlayedArms(
-            begin=begin,
-            length=jnp.minimum(num_episodes - begin, blocks.episodes),
-            regret=jnp.where(playing[:, None], regret, 0),
-        )
+        length = jnp.minimum(num_episodes - begin, blocks.episodes)
+        regret = jnp.where(playing[:, None], regret, 0)
+        played = begin, length, regret
         arms = jax.tree.map(lambda all_, now: all_.at[count].set(now), arms, played)
         left, wanted = num_episodes - p.played, jnp.sum(blocks.episodes, -1)
         # A block that T cuts short is never absorbed, so its sums are not needed.
@@ -166,7 +158,7 @@ def advance(
         # By the number of the block, so that a cut into calls changes no number.
         lane_keys = fold_in(keys, p.block)
         if feedback_kind(feedback).sums == "coins":
-            totals = push_bits(world.optimum[:, None] - played.regret, pushed, lane_keys)
+            totals = push_bits(world.optimum[:, None] - regret, pushed, lane_keys)
         else:
             totals = push_arms(world.outcomes, blocks, pushed, lane_keys)
         given = blocks.episodes.astype(counted)
@@ -180,7 +172,7 @@ def advance(
 
     shapes = jax.eval_shape(ahead, standing.state)
     blank = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    arms = PlayedArms(*[jnp.zeros((BLOCKS + 1, *shapes[1].shape))] * 3)
+    arms = (jnp.zeros((BLOCKS + 1, *shapes[1].shape)),) * 3
     wrong = jnp.zeros(standing.played.shape, bool)
     first = jnp.bool_(True), jnp.int32(0), standing, wrong, blank, arms
     _, count, *found = jax.lax.while_loop(lambda turn: turn[0], one, first)

@@ -248,14 +248,14 @@ FOLLOWING, STANDING = Field(32, 18), Field(50, 12)
 
 
 class ArmTables(NamedTuple):
-    """What workers look up, of L lanes: their H shared rows, then those of their B arms; leaves [L * (H + B), X, U]."""
+    """What workers look up, of L lanes: their H shared rows, then those of their B arms."""
 
     chance: Array
-    """float64: those of `splits`."""
+    """float64 [L * (H + B), X, U]: those of `splits`."""
     code: Array
-    """int64: words."""
+    """int64, the same: words."""
     reward: Array
-    """float64."""
+    """float64 [L * H, X, U]."""
 
 
 def make_tables(outcomes: Outcomes, blocks: Blocks) -> ArmTables:
@@ -283,12 +283,9 @@ def make_tables(outcomes: Outcomes, blocks: Blocks) -> ArmTables:
     # and is right for every arm.
     stand = jnp.where(stages == blocks.stage[:, None] - 1, 0, stand)
     own_stand = _standing(*own_laws, *(at_stage(law, following) for law in laws))
-    parts = ArmTables(
-        chance=(chance, own_chance),
-        code=(code | stand[..., None, None], own_code | own_stand[..., None, None]),
-        reward=(tables.reward, jnp.broadcast_to(there.reward, own_chance.shape)),
-    )
-    return ArmTables(*(jnp.concatenate(x, 1).reshape(-1, *x[0].shape[2:]) for x in parts))
+    code, own_code = code | stand[..., None, None], own_code | own_stand[..., None, None]
+    both = (jnp.concatenate(x, 1) for x in ((chance, own_chance), (code, own_code)))
+    return ArmTables(*(x.reshape(-1, *x.shape[2:]) for x in (*both, outcomes.reward)))
 
 
 def _rows(known: Outcomes, policy: Array) -> tuple[jax.Array, jax.Array]:
@@ -451,6 +448,8 @@ class Work(NamedTuple):
     """int32: the stage with a row of its own."""
     shift: Array
     """int32: from that stage to the row."""
+    first: Array
+    """int32: where the lane's stages begin."""
     key: Key
 
 
@@ -466,8 +465,7 @@ def step(tables: ArmTables, work: Work, push: Push) -> Push:
 
 def settle(tables: ArmTables, word: Array, work: Work, push: Push) -> Push:
     """Acts on the last draws, at the outcomes of these words."""
-    low = _low(word)
-    moved = _moved(push.drawn)
+    low, moved = _low(word), _moved(push.drawn)
     # Of U possible outcomes only U - 1 are drawn: the last one takes who is left, in the same step.
     rest = _rest(word, push.left, push.drawn)
     pool, rest_pool = POOL.read(low), REST_POOL.read(low)
@@ -477,8 +475,8 @@ def settle(tables: ArmTables, word: Array, work: Work, push: Push) -> Push:
         left=push.left - moved - rest,  # exact: whole numbers below 2^53
         pools=_join(push.pools, 1, pool, rest_pool, moved, rest),
         there=_join(push.there, len(push.pools) + 1, target, rest_target, moved, rest),
-        waiting=_with(push.waiting, pool, rest_pool, moved, rest),
-        arrived=_with(push.arrived, target, rest_target, moved, rest),
+        waiting=_with(push.waiting, low >> POOL.shift, moved, rest),
+        arrived=_with(push.arrived, low, moved, rest),
         total=push.total + _paid(tables.reward, work, *place, moved, rest),
     )
 
@@ -525,22 +523,18 @@ def _uniform(high: Array, low: Array, counter: Array) -> jax.Array:
     return unit_float64(*threefry((high, low), (jnp.zeros_like(counter), counter)))
 
 
-def _first_entry(table: Array, work: Work, stage: Array, state: Array) -> Array:
-    """Where the outcomes of a state begin in a flat table."""
-    # The arms of a block share every row but one: H + B rows a lane instead of B H.
-    row = work.row + stage + jnp.where(stage == work.own, work.shift, 0)
-    return (row * table.shape[1] + state) * table.shape[2]
-
-
 @separate
 def _look_up(table, work, stage, state, outcome):
-    return look(table.reshape(-1), _first_entry(table, work, stage, state) + outcome)
+    # The arms of a block share every row but one: H + B rows a lane instead of B H.
+    row = work.row + stage + jnp.where(stage == work.own, work.shift, 0)
+    _, X, U = table.shape
+    return look(table.reshape(-1), (row * X + state) * U + outcome)
 
 
 @separate
 def _paid(reward, work, stage, state, outcome, following, moved, rest):
-    at = _first_entry(reward, work, stage, state)
-    reward = reward.reshape(-1)
+    _, X, U = reward.shape
+    at, reward = ((work.first + stage) * X + state) * U, reward.reshape(-1)
     return moved * look(reward, at + outcome) + rest * look(reward, at + following)
 
 
@@ -562,11 +556,12 @@ def _rest(word, left, drawn):
 
 
 @separate
-def _with(states, to, rest_to, moved, rest):
-    """A set and the states to which episodes go."""
-    for state, count in ((to, moved), (rest_to, rest)):
-        one = singleton(state, states.dtype)
-        states = states | jnp.where((count > 0) & (state > 0), one, 0)
+def _with(states, low, moved, rest):
+    """A set and the states to which episodes go; of a word that is shifted by `POOL`, the pools."""
+    for field, count in ((TARGET, moved), (REST_TARGET, rest)):
+        state = field.read(low)
+        there = singleton(state, states.dtype)
+        states = states | jnp.where((count > 0) & (state > 0), there, 0)
     return states
 
 
@@ -614,17 +609,6 @@ def _steps(tables: ArmTables, work: Work, push: Push) -> Push:
     )
 
 
-class Crew(NamedTuple):
-    """The workers and what has been done."""
-
-    taken: Array
-    """int32 []: arms of the queue that were begun."""
-    work: Work
-    push: Push
-    totals: Array
-    """float64 [N]: the sums of the arms that are finished."""
-
-
 def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: Key) -> jax.Array:
     """Sums of the total rewards of ``episodes`` [L, B] episodes of every arm of ``blocks`` (leaves [L, ...]).
 
@@ -638,8 +622,9 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: Key) ->
     tables = make_tables(outcomes, blocks)
     number = episodes.reshape(-1)
     # Arms of 0 episodes are left out: one would keep a worker for a whole round.
-    queue = jnp.flatnonzero(number > 0, size=N, fill_value=0).astype(jnp.int32)
-    busy = jnp.sum(number > 0, dtype=jnp.int32)
+    place = jnp.cumsum(number > 0, dtype=jnp.int32)
+    queue, busy = jnp.arange(N, dtype=jnp.int32), place[-1]
+    queue = queue.at[jnp.where(number > 0, place - 1, N)].set(queue, mode="drop")
 
     def begin(place: Array) -> tuple[Work, Push]:
         """The arms at places of the queue before the first draw; beyond its end, arms of 0 episodes that are never handed
@@ -654,6 +639,7 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: Key) ->
             row=lane * (H + B),
             own=own,
             shift=H + b - own,
+            first=lane * H,
             key=fold_in((high, low), b.astype(jnp.uint32)),
         )
         no_state = jnp.zeros(V, jnp.int32 if X < 32 else jnp.int64)  # signed: one bit less
@@ -673,28 +659,26 @@ def push_arms(outcomes: Outcomes, blocks: Blocks, episodes: Array, keys: Key) ->
         )
         return work, push
 
-    def hand_in(crew: Crew) -> jax.Array:
+    def hand_in(work: Work, push: Push, totals: Array) -> jax.Array:
         """The sums of the arms, with those that are finished."""
-        arm = jnp.where(crew.push.state == 0, crew.work.arm, N)
-        return crew.totals.at[arm].set(crew.push.total, mode="drop")
+        arm = jnp.where(push.state == 0, work.arm, N)
+        return totals.at[arm].set(push.total, mode="drop")
 
-    def round_(crew: Crew) -> Crew:
-        free = crew.push.state == 0
+    def round_(crew):
+        taken, work, push, totals = crew
+        totals, free = hand_in(work, push, totals), push.state == 0
         # The j-th free worker takes the j-th arm that is left. Who takes which changes no number: an arm brings its key.
-        place = crew.taken + jnp.cumsum(free, dtype=jnp.int32)
-        work, push = jax.tree.map(
-            partial(jnp.where, free), begin(place - 1), (crew.work, crew.push)
-        )
-        taken = jnp.minimum(place[-1], busy)
-        return Crew(taken, work, _steps(tables, work, push), hand_in(crew))
+        place = taken + jnp.cumsum(free, dtype=jnp.int32)
+        work, push = jax.tree.map(partial(jnp.where, free), begin(place - 1), (work, push))
+        return jnp.minimum(place[-1], busy), work, _steps(tables, work, push), totals
 
-    def unfinished(crew: Crew) -> jax.Array:
-        return (crew.taken < busy) | jnp.any(crew.push.state > 0)
+    def unfinished(crew):
+        taken, _, push, _ = crew
+        return (taken < busy) | jnp.any(push.state > 0)
 
     idle = begin(jnp.full(V, N, jnp.int32))
-    return hand_in(
-        jax.lax.while_loop(unfinished, round_, Crew(jnp.int32(0), *idle, jnp.zeros(N)))
-    ).reshape(L, B)
+    crew = (jnp.int32(0), *idle, jnp.zeros(N))
+    return hand_in(*jax.lax.while_loop(unfinished, round_, crew)[1:]).reshape(L, B)
 
 
 def push_bits(value: Array, episodes: Array, keys: Key) -> jax.Array:

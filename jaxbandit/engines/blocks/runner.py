@@ -126,7 +126,12 @@ class BlockRunner(Runner):
         left = self.chunk_size or loop.BLOCKS
         most = 1 if self.metrics else loop.BLOCKS  # the state is looked at after every block
         while left > 0 and self.tile_episodes(carry) < self.num_episodes:
-            carry = self._call(tile, carry, min(left, most))
+            standing, following, played = self._play(tile, carry, min(left, most))
+            curve, total = extend(carry["curve"], carry["total"], self.points, *played)
+            measured = self._measure(tile, standing.state, following) if self.metrics else {}
+            metrics = self._recorded(carry, standing.played, measured)
+            carry = {"metrics": metrics, "measured": measured, "total": total, "curve": curve}
+            carry |= standing._asdict()
             left -= most
         return carry
 
@@ -167,18 +172,6 @@ class BlockRunner(Runner):
         function, args = self.program(tile, self._first_carry(tile), 0)
         with x64():
             return PROGRAMS.digest(self._name, function, args, tile.device, self.platform)
-
-    def _call(self, tile: TileArrays, carry: Carry, limit: int) -> Carry:
-        standing, following, played = self._play(tile, carry, limit)
-        curve, total = extend(carry["curve"], carry["total"], self.points, *played)
-        measured = self._measure(tile, standing.state, following) if self.metrics else {}
-        return {
-            "metrics": self._recorded(carry, standing.played, measured),
-            "measured": measured,
-            "total": total,
-            "curve": curve,
-            **standing._asdict(),
-        }
 
     def _measure(self, tile: TileArrays, state: Any, following: tuple) -> dict[str, np.ndarray]:
         """The metrics of a state, and of what is played from it."""

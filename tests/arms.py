@@ -5,7 +5,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit.engines.blocks import machine
-from jaxbandit.engines.blocks.outcomes import merge_outcomes
+from jaxbandit.engines.blocks.machine import merge_outcomes
 from jaxbandit.learner import Blocks
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.threefry import key_words

@@ -4,7 +4,7 @@
 The algorithms line by line, every printed line counted, and the functions that do them:
 
     Algorithm 2   1     eps = 1, all actions active                                    `init`
-                  2     while eps > sqrt(H k A ln T / T)                  `constants`, `phases`
+                  2     while eps > sqrt(H k A ln T / T)                  `constants`
                   3     one phase: Algorithm 1 or 3
                   4     eps = eps / 2, the sets A become the refined sets N            `end_phase`
     Algorithm 1   2-5   exploration: uniform over the active set                       `exploration`
@@ -28,14 +28,15 @@ With the constants of the theorems (preset "theory") the guarantee holds and not
 at T = 2e6 on the paper's instances; the preset "practical" gives the guarantee up (see the tuning
 experiment).
 
-The shared form and prophet-bandit run the same phases, while eps > sqrt(H w A ln T / T): w is k where every level of a
-stage has arms of its own, and 1 where one set of arms serves the stage.
+The shared form and prophet-bandit are built of the functions below. They run the same phases, while
+eps > sqrt(H w A ln T / T): w is k where every level of a stage has arms of its own, and 1 where one set of arms serves
+the stage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -105,26 +106,23 @@ PAPER: dict[str, Any] = {
     "last_epsilon": np.nan, "num_phases": np.inf, "epsilons": np.full(MAX_PHASES, np.nan),
 }  # fmt: skip
 """The paper's parameters: nan is "as in the paper", inf "no limit"."""
+PRACTICAL = {"episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5}
+"""What the practical presets have in common."""
 PRESETS: dict[str, dict[str, dict[str, float]]] = {
-    "expref": {
-        "theory": {},
-        "practical": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.09,
-        },
-    },
+    "expref": {"theory": {}, "practical": {**PRACTICAL, "num_phases": 5, "threshold": 0.09}},
     "ordered-expref": {
         "theory": {},
-        "practical": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.09,
-            "exploration_scale": 1.25,
-        },
+        "practical": {**PRACTICAL, "num_phases": 5, "threshold": 0.09, "exploration_scale": 1.25},
         "practical-paper-exploration": {
-            "episodes_scale": 1 / 12, "first_epsilon": 0.42, "ratio": 0.5**0.5, "num_phases": 5, "threshold": 0.125,
-            "exploration_scale": 0.5,
+            **PRACTICAL, "first_epsilon": 0.42, "num_phases": 5, "threshold": 0.125, "exploration_scale": 0.5,
         },
     },
 }  # fmt: skip
 """By learner and preset: what differs from the constants of the paper's theorems."""
+EVERY: dict[str, Any] = {
+    **PAPER, "exploration_scale": 0.5, "greedy_share": 0.0, "deviations": np.nan,
+}  # fmt: skip
+"""The parameters of all forms, as in the paper."""
 DEFAULTS: dict[str, dict[str, Any]] = {
     "expref": PAPER,
     "ordered-expref": {**PAPER, "exploration_scale": 0.5},
@@ -165,11 +163,7 @@ def expref(
         >>> jb.make_learner("expref", preset="practical", threshold=0.1)
         Learner('expref', bandit, preset practical, threshold 0.1)
     """
-    return made(
-        "expref", block_form(ordered=False), PRESETS["expref"], DEFAULTS["expref"], preset,
-        episodes_scale=episodes_scale, threshold_scale=threshold_scale, threshold=threshold,
-        first_epsilon=first_epsilon, ratio=ratio, last_epsilon=last_epsilon, num_phases=num_phases, epsilons=epsilons,
-    )  # fmt: skip
+    return make_phased("expref", FORMS[False], KNOWN_PRESETS["expref"][0], locals())
 
 
 @takes(preset=Choice(None, *PRESETS["ordered-expref"]), exploration_scale=POSITIVE, **SPECS)
@@ -209,25 +203,13 @@ def ordered_expref(
         >>> jb.make_learner("ordered-expref").requires
         ('rank',)
     """
-    return made(
-        "ordered-expref", block_form(ordered=True), PRESETS["ordered-expref"], DEFAULTS["ordered-expref"], preset,
-        exploration_scale=exploration_scale,
-        episodes_scale=episodes_scale, threshold_scale=threshold_scale, threshold=threshold,
-        first_epsilon=first_epsilon, ratio=ratio, last_epsilon=last_epsilon, num_phases=num_phases, epsilons=epsilons,
-    )  # fmt: skip
+    return make_phased("ordered-expref", FORMS[True], KNOWN_PRESETS["ordered-expref"][0], locals())
 
 
-def made(
-    name: str,
-    form: BlockForm,
-    presets: Mapping[str, Mapping[str, float]],
-    defaults: Mapping[str, Any],
-    preset: str | None,
-    **given: Any,
-) -> Learner:
-    """The learner with its parameters in float64: given values over the preset's over the paper's."""
+def make_phased(name: str, form: BlockForm, presets: Presets, given: Mapping[str, Any]) -> Learner:
+    """The learner with its parameters in float64: given values (None: not given) over the preset's over the paper's."""
     given = {key: value for key, value in given.items() if value is not None}
-    params = {**defaults, **presets[preset or "theory"], **given}
+    params = {**presets.defaults, **presets.values[given.pop("preset", "theory")], **given}
     for one, other in (("threshold", "deviations"), ("deviations", "threshold")):
         if one in given and other in params and other not in given:
             params[other] = np.nan  # what is given replaces the preset's way to set the slack
@@ -253,64 +235,13 @@ def check_schedule(params: Mapping[str, Any]) -> None:
     more = {
         "exploration_scale": POSITIVE,
         "greedy_share": Probability(),
-        "deviations": SPECS["threshold"],
+        "deviations": Optional(POSITIVE),
     }
     ParamCheck({**SPECS, **more})(params)
     slacks = {name: float(params[name]) for name in ("threshold", "deviations") if name in params}
     if len(slacks) == 2 and not np.isnan(list(slacks.values())).any():
         shown = " with ".join(f"{name}: {value}" for name, value in slacks.items())
         raise ValueError(f"{shown}; accepted: one of them (nan for the other)")
-
-
-class Phases(NamedTuple):
-    """The whole schedule, exact integers; R = `MAX_PHASES`."""
-
-    epsilons: Array
-    """float64 [R]: accuracy of each phase; 0 for phases that are not in the schedule."""
-    episodes_per_arm: Array
-    """int64 [R]: n of each phase."""
-    forever: Array
-    """int64 []: T + 1, more episodes than there are."""
-
-
-def phases(problem: Problem, params: Any, width: int) -> Phases:
-    """The schedule of one run; parameters that are not given are the paper's, and ``width`` is w.
-
-    Example:
-        >>> found = phases(Problem(horizon=15, width=2, num_actions=5, num_episodes=2_000_000), {}, 2)
-        >>> found.epsilons[:6].tolist(), found.episodes_per_arm[:3].tolist()
-        ([1.0, 0.5, 0.25, 0.125, 0.0625, 0.0], [175, 697, 2786])
-    """
-    T = int(problem.num_episodes)
-    p = {name: np.asarray(value, np.float64) for name, value in {**PAPER, **params}.items()}
-    listed = p["epsilons"][p["epsilons"] > 0]  # nan is "not given", and 0 fills the array up
-    unlimited = np.isinf(p["num_phases"])
-    found = schedule(
-        problem.horizon,
-        width,
-        problem.num_actions,
-        num_episodes=max(T, 2),  # ln 1 = 0 would be phases of no episodes
-        episodes_scale=float(p["episodes_scale"]),
-        first_epsilon=float(p["first_epsilon"]),
-        ratio=float(p["ratio"]),
-        max_phases=MAX_PHASES + 1 if unlimited else int(p["num_phases"]),
-        last_epsilon=None if np.isnan(p["last_epsilon"]) else float(p["last_epsilon"]),
-        epsilons=listed if listed.size else None,
-    )
-    count = found.epsilons.size
-    if count > MAX_PHASES:
-        raise ValueError(
-            f"ratio: {float(p['ratio'])}, more than {MAX_PHASES} phases at T = {T}; accepted: at most "
-            f"{MAX_PHASES} (num_phases={MAX_PHASES} ends the schedule there)"
-        )
-    # No arm of more than T episodes is ever complete, so n need not be kept beyond that.
-    most = np.float64(max(T + 1, 2**31 - 1))
-    padding = (0, MAX_PHASES - count)
-    return Phases(
-        epsilons=np.pad(found.epsilons, padding),
-        episodes_per_arm=np.pad(np.minimum(found.episodes_per_arm, most).astype(np.int64), padding),
-        forever=np.int64(T + 1),
-    )
 
 
 class ExpRefConstants(NamedTuple):
@@ -328,8 +259,10 @@ class ExpRefConstants(NamedTuple):
     """int32 [H, k+1, A]: the order of the actions (all 0 for ExpRef)."""
     forever: Array
     """int []: T + 1, more episodes than there are."""
-    last_stage: Array
-    """int32 []: H - 1, from which every phase goes down."""
+    greedy_share: Array
+    """float []: probability of alpha-hat of the phase before in exploration; 0 but in the shared form."""
+    deviations: Array
+    """float []: slack in standard errors, in the shared form; nan for the slack C_{l,i} eps."""
 
 
 class ExpRefState(NamedTuple):
@@ -377,67 +310,110 @@ def init(problem: Problem, constants: Any, key: Array) -> ExpRefState:
 
 
 def constants(
-    ordered: bool, problem: Problem, params: Any, width: int | None = None
+    ordered: bool, problem: Problem, params: Mapping[str, Any], width: int | None = None
 ) -> ExpRefConstants:
-    """Algorithm 2, line 2, and the numbers of the theorems; ``width`` stands in for k in the
-    condition of that line."""
-    H, k, A = problem.horizon, problem.width, problem.num_actions
-    p = {name: np.asarray(value, np.float64) for name, value in params.items()}
+    """Algorithm 2, line 2, and the numbers of the theorems; ``width`` is w, by default k. Parameters that are not given
+    are the paper's.
+
+    Example:
+        >>> problem = Problem(horizon=15, width=2, num_actions=5, num_episodes=2_000_000)
+        >>> found = constants(False, problem, {})
+        >>> found.epsilons[:6].tolist(), found.episodes_per_arm[:3].tolist()
+        ([1.0, 0.5, 0.25, 0.125, 0.0625, 0.0], [175, 697, 2786])
+    """
+    H, k, A, T = problem.horizon, problem.width, problem.num_actions, int(problem.num_episodes)
+    p = {name: np.asarray(value, np.float64) for name, value in {**EVERY, **params}.items()}
+    listed = p["epsilons"][p["epsilons"] > 0]  # nan is "not given", and 0 fills the array up
+    found = schedule(
+        H,
+        k if width is None else width,
+        A,
+        num_episodes=max(T, 2),  # ln 1 = 0 would be phases of no episodes
+        episodes_scale=float(p["episodes_scale"]),
+        first_epsilon=float(p["first_epsilon"]),
+        ratio=float(p["ratio"]),
+        max_phases=int(np.minimum(p["num_phases"], MAX_PHASES + 1)),
+        last_epsilon=None if np.isnan(p["last_epsilon"]) else float(p["last_epsilon"]),
+        epsilons=listed if listed.size else None,
+    )
+    if (count := found.epsilons.size) > MAX_PHASES:
+        raise ValueError(
+            f"ratio: {float(p['ratio'])}, more than {MAX_PHASES} phases at T = {T}; accepted: at most "
+            f"{MAX_PHASES} (num_phases={MAX_PHASES} ends the schedule there)"
+        )
+    # No arm of more than T episodes is ever complete, so n need not be kept beyond that.
+    each = np.minimum(found.episodes_per_arm, np.float64(max(T + 1, 2**31 - 1))).astype(np.int64)
+    padding = (0, MAX_PHASES - count)
     theirs = np.minimum(p["threshold_scale"] * thresholds(H, k, A, ordered), LARGEST_THRESHOLD)
+    rank, share = np.zeros((H, k + 1, A), np.int32), 1.0
     if ordered:
-        chex.assert_shape(problem.rank, (H, k + 1, A))
+        chex.assert_shape(problem.rank, rank.shape)
         rank = np.asarray(problem.rank, np.int32)
         share = min(float(p["exploration_scale"]) * k / H, 1.0)
-    else:
-        rank, share = np.zeros((H, k + 1, A), np.int32), 1.0
     return ExpRefConstants(
-        **phases(problem, params, k if width is None else width)._asdict(),
+        epsilons=np.pad(found.epsilons, padding),
+        episodes_per_arm=np.pad(each, padding),
+        forever=np.int64(T + 1),
         thresholds=theirs if np.isnan(p["threshold"]) else np.full((H, k + 1), p["threshold"]),
         uniform_share=np.float64(share),
         rank=rank,
-        last_stage=np.int32(H - 1),
+        greedy_share=p["greedy_share"],
+        deviations=p["deviations"],
     )
 
 
 def exploration(state: ExpRefState, constants: ExpRefConstants) -> jax.Array:
-    """Lines 2-5: the exploration policy e, action probabilities [H, k+1, A] in the active sets."""
+    """Lines 2-5: the exploration policy e, action probabilities [H, k+1, A] in the active sets; from the second phase on
+    with probability ``greedy_share`` alpha-hat of the phase before."""
     real = constants.epsilons.dtype
     count = jnp.sum(state.active, axis=-1, keepdims=True)
     spread = state.active.astype(real) / count.astype(real)
     lowest = jnp.iinfo(jnp.int32).min
     top = jnp.argmax(jnp.where(state.active, constants.rank, lowest), axis=-1)
     maximal = jax.nn.one_hot(top, state.active.shape[-1], dtype=real)
-    return constants.uniform_share * spread + (1 - constants.uniform_share) * maximal
+    explore = constants.uniform_share * spread + (1 - constants.uniform_share) * maximal
+    greedy = jnp.where(state.phase > 0, constants.greedy_share, 0)
+    before = jax.nn.one_hot(state.committed, state.active.shape[-1], dtype=real)
+    return (1 - greedy) * explore + greedy * before
 
 
 def next_block(state: ExpRefState, constants: ExpRefConstants) -> Blocks:
     """Lines 6-10: the arms of one stage, levels k..1, actions in index order, eliminated ones
     skipped; after the last phase the policy that is committed to, for ever."""
-    H, levels, A = state.active.shape
-    chex.assert_shape([constants.rank, constants.thresholds], [(H, levels, A), (H, levels)])
-    real = constants.epsilons.dtype
+    _, levels, A = state.active.shape
     explore = exploration(state, constants)
-    explored = jnp.arange(H, dtype=jnp.int32) <= state.stage
-    tail = jax.nn.one_hot(state.best, A, dtype=real)
-    policy = jnp.where(explored[:, None, None], explore, tail)  # [e_1 .. e_i, alpha-hat ..]
     tried = jnp.repeat(jnp.arange(levels - 1, 0, -1, dtype=jnp.int32), A)
     action = jnp.tile(jnp.arange(A, dtype=jnp.int32), levels - 1)
     here = tried[:, None] == jnp.arange(levels, dtype=jnp.int32)[None, :]
     rows = jnp.where(  # a at level l, e at the other levels of the stage
         here[:, :, None],
-        jax.nn.one_hot(action, A, dtype=real)[:, None, :],
+        jax.nn.one_hot(action, A, dtype=explore.dtype)[:, None, :],
         explore[state.stage][None],
     )
     wanted = state.active[state.stage, tried, action]
     episodes = jnp.where(wanted, constants.episodes_per_arm[state.phase], 0)
-    finished = (state.phase >= MAX_PHASES) | (constants.epsilons[state.phase] == 0)
-    final = jax.nn.one_hot(state.committed, A, dtype=real)
+    return arms_or_committed(state, constants, explore, rows, episodes)
+
+
+def arms_or_committed(
+    state: ExpRefState, constants: ExpRefConstants, explore: Array, rows: Array, episodes: Array
+) -> Blocks:
+    """The arms [B] of the stage, [e_1 .. e_i, alpha-hat ..]; when no phase is left, or below stage 1, the policy that is
+    committed to."""
+    H, levels, A = state.active.shape
+    chex.assert_shape([constants.rank, constants.thresholds], [(H, levels, A), (H, levels)])
+    finished = (state.stage < 0) | (state.phase >= MAX_PHASES)
+    finished = finished | (constants.epsilons[state.phase] == 0)
+    tail, final = (jax.nn.one_hot(x, A, dtype=explore.dtype) for x in (state.best, state.committed))
+    explored = jnp.arange(H, dtype=jnp.int32) <= state.stage
+    policy = jnp.where(explored[:, None, None], explore, tail)
     forever = jnp.where(jnp.arange(episodes.shape[0]) == 0, constants.forever, 0)
+    stage = jnp.maximum(state.stage, 0)
     return Blocks(
-        jnp.where(finished, final, policy),
-        state.stage,
-        jnp.where(finished, final[state.stage][None], rows),
-        jnp.where(finished, forever, episodes),
+        policy=jnp.where(finished, final, policy),
+        stage=stage,
+        rows=jnp.where(finished, final[stage][None], rows),
+        episodes=jnp.where(finished, forever, episodes),
     )
 
 
@@ -454,13 +430,14 @@ def absorb(
     phi = jnp.where(count > 0, sums / jnp.maximum(count, 1), -jnp.inf)
     phi = jnp.concatenate([jnp.zeros((1, A), phi.dtype), phi])
     tried = jnp.concatenate([jnp.ones((1, A), bool), count > 0])
-    played = state.played + jnp.sum(episodes).astype(state.played.dtype)
     slack = constants.thresholds[state.stage] * constants.epsilons[state.phase]
-    state = refine(state._replace(played=played), phi, tried, slack)
-    return end_phase(state, state.stage - 1, constants.last_stage)
+    state = refine(state, episodes, phi, tried, slack)
+    return end_phase(state, state.stage - 1, jnp.int32(len(state.active) - 1))
 
 
-def refine(state: ExpRefState, phi: Array, tried: Array, slack: Array) -> ExpRefState:
+def refine(
+    state: ExpRefState, episodes: Array, phi: Array, tried: Array, slack: Array
+) -> ExpRefState:
     """Lines 13-16: alpha-hat and N of all levels of the stage, from Phi-hat [k+1, A] and C_{l,i} eps
     [k+1]; the first action wins a tie."""
     kept = tried & (phi >= jnp.max(phi, axis=-1, keepdims=True) - slack[:, None])
@@ -469,6 +446,7 @@ def refine(state: ExpRefState, phi: Array, tried: Array, slack: Array) -> ExpRef
     return state._replace(
         refined=jnp.where(here[:, None, None], kept[None], state.refined),
         best=jnp.where(here[:, None], best[None], state.best),
+        played=state.played + jnp.sum(episodes).astype(state.played.dtype),
     )
 
 
@@ -495,13 +473,8 @@ def report(state: ExpRefState) -> dict[str, Array]:
     return {name: jnp.where(x < 0, jnp.nan, x.astype(real)) for name, x in numbers.items()}
 
 
-@cache
-def block_form(ordered: bool) -> BlockForm:
-    """The block form; one per variant, so that all its learners share their compilations."""
-    return BlockForm(
-        init=init,
-        next_block=next_block,
-        absorb=absorb,
-        report=report,
-        constants=partial(constants, ordered),
-    )
+FORMS = {
+    ordered: BlockForm(init, next_block, absorb, report, partial(constants, ordered))
+    for ordered in (False, True)
+}
+"""The block forms without and with an order; one per variant, so that all its learners share their compilations."""

@@ -63,7 +63,7 @@ choice comes up at least p floor(p / n) times.
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -74,38 +74,32 @@ import numpy as np
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
 from jaxbandit.learner.forms import KNOWN_PRESETS, Presets
 from jaxbandit.learners.expref import (
-    MAX_PHASES,
-    PAPER,
+    EVERY,
     POSITIVE,
+    PRACTICAL,
     SPECS,
     ExpRefConstants,
     ExpRefState,
     Schedule,
+    arms_or_committed,
     end_phase,
-    made,
+    exploration,
+    make_phased,
     refine,
     report,
 )
 from jaxbandit.learners.expref import constants as expref_constants
-from jaxbandit.learners.expref import exploration as expref_exploration
 from jaxbandit.learners.expref import init as expref_init
 from jaxbandit.specs import Choice, Flag, Probability, takes
 from jaxbandit.types import Array
 
 PRESETS: dict[str, dict[str, float]] = {
     "theory": {},
-    "practical": {
-        "episodes_scale": 1 / 12, "first_epsilon": 0.3, "ratio": 0.5**0.5, "num_phases": 7, "deviations": 2.5,
-        "greedy_share": 0.97,
-    },
-}  # fmt: skip
+    "practical": {**PRACTICAL, "num_phases": 7, "deviations": 2.5, "greedy_share": 0.97},
+}
 ORDERED_PRESETS = {"theory": {}, "practical": {**PRESETS["practical"], "exploration_scale": 2.5}}
-DEFAULTS: dict[str, Any] = {**PAPER, "greedy_share": 0.0, "deviations": np.nan}
-ORDERED_DEFAULTS: dict[str, Any] = {**DEFAULTS, "exploration_scale": 0.5}
-KNOWN_PRESETS["expref-shared"] = (
-    Presets(DEFAULTS, PRESETS),
-    Presets(ORDERED_DEFAULTS, ORDERED_PRESETS),
-)
+DEFAULTS = {name: value for name, value in EVERY.items() if name != "exploration_scale"}
+KNOWN_PRESETS["expref-shared"] = (Presets(DEFAULTS, PRESETS), Presets(EVERY, ORDERED_PRESETS))
 
 
 @takes(
@@ -166,13 +160,9 @@ def expref_shared(
         raise ValueError(
             f"exploration_scale: {exploration_scale}; accepted: only with ordered=True"
         )
-    more = {"exploration_scale": exploration_scale} if ordered else {}
-    return made(
-        "expref-shared", block_form(ordered), ORDERED_PRESETS if ordered else PRESETS,
-        ORDERED_DEFAULTS if ordered else DEFAULTS, preset, **more, greedy_share=greedy_share, deviations=deviations,
-        episodes_scale=episodes_scale, threshold_scale=threshold_scale, threshold=threshold,
-        first_epsilon=first_epsilon, ratio=ratio, last_epsilon=last_epsilon, num_phases=num_phases, epsilons=epsilons,
-    )  # fmt: skip
+    given = {**locals(), "ordered": None}
+    presets = KNOWN_PRESETS["expref-shared"][ordered]
+    return make_phased("expref-shared", FORMS[ordered], presets, given)
 
 
 class SharedState(NamedTuple):
@@ -184,17 +174,6 @@ class SharedState(NamedTuple):
     """float []: residual sums of squares of all stages so far, in units of one episode."""
     freedom: Array
     """float []: their degrees of freedom."""
-
-
-class SharedConstants(NamedTuple):
-    """What never changes during a run."""
-
-    expref: ExpRefConstants
-    """The constants of ExpRef or OrderedExpRef, with the shorter phases' schedule."""
-    greedy_share: Array
-    """float []: probability of alpha-hat of the phase before in exploration."""
-    deviations: Array
-    """float []: z; nan for the slack C_{l,i} eps."""
 
 
 class Design(NamedTuple):
@@ -233,28 +212,20 @@ def design(sizes: Array, largest: int) -> Design:
         >>> found.choice.tolist(), found.used.tolist(), int(found.least)
         ([[0, 0], [0, 1], [1, 1], [1, 0]], [True, True, True, True], 2)
     """
-    primes = [p for p in range(2, largest + 1) if all(p % d for d in range(2, p))]
+    found = [p for p in range(2, largest + 1) if all(p % d for d in range(2, p))]
+    primes, most = jnp.asarray(found, jnp.int32), jnp.max(sizes)
     open_ = sizes > 1
-    count = jnp.sum(open_, dtype=jnp.int32)
-    prime, best, least = jnp.int32(largest), jnp.float32(np.inf), jnp.int32(1)
-    for p in primes:
-        times = p * (p // jnp.max(sizes))
-        fits = (jnp.max(sizes) <= p) & (count <= p + 1)
-        cost = jnp.where(fits, p * p / jnp.maximum(times, 1).astype(jnp.float32), np.inf)
-        better = cost < best
-        prime, best, least = (
-            jnp.where(better, new, old)
-            for new, old in ((jnp.int32(p), prime), (cost, best), (times, least))
-        )
-    u, v = (
-        jnp.asarray(np.repeat(np.arange(largest), largest), jnp.int32),
-        jnp.asarray(np.tile(np.arange(largest), largest), jnp.int32),
-    )
+    fits = (most <= primes) & (jnp.sum(open_, dtype=jnp.int32) <= primes + 1)
+    times = primes * (primes // most)
+    cost = (primes * primes).astype(jnp.float32) / jnp.maximum(times, 1).astype(jnp.float32)
+    best = jnp.argmin(jnp.where(fits, cost, np.inf))
+    prime = primes[best]
+    u, v = (jnp.asarray(x, jnp.int32) for x in np.divmod(np.arange(largest**2), largest))
     column = (jnp.cumsum(open_, dtype=jnp.int32) - 1)[None]
     symbol = jnp.where(
         column == prime, v[:, None], (u[:, None] + jnp.maximum(column, 0) * v[:, None]) % prime
     )
-    return Design(symbol % sizes[None], (u < prime) & (v < prime), least.astype(jnp.int32))
+    return Design(symbol % sizes[None], (u < prime) & (v < prime), times[best])
 
 
 def init(problem: Problem, constants: Any, key: Array) -> SharedState:
@@ -265,29 +236,12 @@ def init(problem: Problem, constants: Any, key: Array) -> SharedState:
     return SharedState(state._replace(stage=stage), nothing, nothing)
 
 
-def constants(ordered: bool, problem: Problem, params: Any) -> SharedConstants:
-    """ExpRef's, but for phases that run while eps > sqrt(H A ln T / T)."""
-    return SharedConstants(
-        expref=expref_constants(ordered, problem, params, width=1),
-        greedy_share=np.asarray(params["greedy_share"], np.float64),
-        deviations=np.asarray(params["deviations"], np.float64),
-    )
-
-
 def _unsettled(active: Array, below: Array) -> Array:
     """The last stage before ``below`` with more than one active action at some level >= 1; else
     -1."""
     stages = jnp.arange(active.shape[0], dtype=jnp.int32)
     open_ = jnp.any(jnp.sum(active[:, 1:], axis=-1) > 1, axis=-1)
     return jnp.max(jnp.where(open_ & (stages < below), stages, -1))
-
-
-def exploration(state: ExpRefState, constants: SharedConstants) -> Array:
-    """The exploration policy: action probabilities [H, k+1, A] within the active sets."""
-    explore = expref_exploration(state, constants.expref)
-    greedy = jnp.where(state.phase > 0, constants.greedy_share, 0)
-    before = jax.nn.one_hot(state.committed, state.active.shape[-1], dtype=explore.dtype)
-    return (1 - greedy) * explore + greedy * before
 
 
 def _arms(state: ExpRefState) -> tuple[Design, Array]:
@@ -299,37 +253,17 @@ def _arms(state: ExpRefState) -> tuple[Design, Array]:
     return found, active[None] & (place[None] == found.choice[:, :, None])
 
 
-def next_block(shared: SharedState, constants: SharedConstants) -> Blocks:
+def next_block(shared: SharedState, constants: ExpRefConstants) -> Blocks:
     """The arms of one stage, equally long; or alpha-hat of the last complete phase for ever."""
     state = shared.inner
-    H, levels, A = state.active.shape
-    numbers = constants.expref
-    real = numbers.epsilons.dtype
-    chex.assert_shape([numbers.rank, numbers.thresholds], [(H, levels, A), (H, levels)])
-    epsilon = numbers.epsilons[jnp.minimum(state.phase, MAX_PHASES - 1)]
-    finished = (state.stage < 0) | (state.phase >= MAX_PHASES) | (epsilon == 0)
-    stages = jnp.arange(H, dtype=jnp.int32)
-    policy = jnp.where(
-        (stages < state.stage)[:, None, None],
-        exploration(state, constants),
-        jax.nn.one_hot(state.best, A, dtype=real),
-    )
     found, played = _arms(state)
-    dead = jnp.broadcast_to(jax.nn.one_hot(0, A, dtype=real), (played.shape[0], 1, A))
-    rows = jnp.concatenate([dead, played.astype(real)], axis=1)
-    n = numbers.episodes_per_arm[state.phase]
+    explore = exploration(state, constants)
+    dead = jax.nn.one_hot(0, played.shape[-1], dtype=explore.dtype)
+    dead = jnp.broadcast_to(dead, (played.shape[0], 1, played.shape[-1]))
+    rows = jnp.concatenate([dead, played.astype(explore.dtype)], axis=1)
+    n = constants.episodes_per_arm[state.phase]
     each = -(-n // found.least.astype(n.dtype))  # n / least, rounded up; n + least may be no int32
-    final = jax.nn.one_hot(state.committed, A, dtype=real)
-    first = jnp.arange(rows.shape[0], dtype=jnp.int32) == 0
-    stage = jnp.maximum(state.stage, 0)
-    return Blocks(
-        policy=jnp.where(finished, final, policy),
-        stage=stage,
-        rows=jnp.where(finished, final[stage][None], rows),
-        episodes=jnp.where(
-            finished, jnp.where(first, numbers.forever, 0), jnp.where(found.used, each, 0)
-        ),
-    )
+    return arms_or_committed(state, constants, explore, rows, jnp.where(found.used, each, 0))
 
 
 def estimates(state: ExpRefState, episodes: Array, totals: Array) -> Array:
@@ -360,10 +294,10 @@ def residuals(state: ExpRefState, episodes: Array, totals: Array) -> tuple[Array
 
 
 def absorb(
-    shared: SharedState, episodes: Array, totals: Array, constants: SharedConstants
+    shared: SharedState, episodes: Array, totals: Array, constants: ExpRefConstants
 ) -> SharedState:
     """Fixes alpha-hat and N of the stage; when no earlier stage is open the phase is complete."""
-    state, numbers = shared.inner, constants.expref
+    state = shared.inner
     H, _, A = state.active.shape
     phi = estimates(state, episodes, totals)
     phi = jnp.concatenate([jnp.zeros((1, A), phi.dtype), phi])  # nothing reads level 0
@@ -371,14 +305,13 @@ def absorb(
     squares, freedom = shared.squares + squares, shared.freedom + freedom
     value = jnp.sum(totals) / jnp.sum(episodes).astype(totals.dtype)
     variance = (squares + value * (1 - value)) / (freedom + 1)
-    error = jnp.sqrt(2 * variance / numbers.episodes_per_arm[state.phase].astype(totals.dtype))
+    error = jnp.sqrt(2 * variance / constants.episodes_per_arm[state.phase].astype(totals.dtype))
     slack = jnp.where(
         jnp.isnan(constants.deviations),
-        numbers.thresholds[state.stage] * numbers.epsilons[state.phase],
+        constants.thresholds[state.stage] * constants.epsilons[state.phase],
         constants.deviations * error,
     )
-    played = state.played + jnp.sum(episodes).astype(state.played.dtype)
-    state = refine(state._replace(played=played), phi, state.active[state.stage], slack)
+    state = refine(state, episodes, phi, state.active[state.stage], slack)
     onward = _unsettled(state.active, state.stage)
     state = end_phase(state, onward, _unsettled(state.refined, jnp.int32(H)))
     # A stage that is never played in the next phase has one action left: its alpha-hat is that one.
@@ -387,17 +320,14 @@ def absorb(
     return SharedState(state, squares, freedom)
 
 
-def _report(shared: SharedState) -> dict[str, Array]:
-    return report(shared.inner)
-
-
-@cache
-def block_form(ordered: bool) -> BlockForm:
-    """The block form; one per variant, so that all its learners share their compilations."""
-    return BlockForm(
-        init=init,
-        next_block=next_block,
-        absorb=absorb,
-        report=_report,
-        constants=partial(constants, ordered),
+FORMS = {
+    ordered: BlockForm(
+        init,
+        next_block,
+        absorb,
+        report=lambda shared: report(shared.inner),
+        constants=partial(expref_constants, ordered, width=1),
     )
+    for ordered in (False, True)
+}
+"""As those of ExpRef."""

@@ -32,13 +32,7 @@ import jax.numpy as jnp
 
 from jaxbandit.checks import typed
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learner import (
-    BlockForm,
-    Blocks,
-    Learner,
-    Problem,
-    check_contract,
-)
+from jaxbandit.learner import BlockForm, Blocks, Learner, Problem, check_contract
 from jaxbandit.learner.fitting import check_absorbed, check_blocks
 from jaxbandit.learner.forms import Check
 from jaxbandit.types import Array, State
@@ -90,9 +84,9 @@ def from_blocks(
     typed("form", form, BlockForm, "a jb.BlockForm")
     adapter = _adapter(form)
     made = Learner(
-        init=adapter.init,
-        act=adapter.act,
-        update=adapter.update,
+        adapter.init,
+        adapter.act,
+        adapter.update,
         params=params,
         name=name,
         requires=requires,
@@ -172,7 +166,7 @@ class Adapter:
         arms = jnp.arange(state.totals.shape[0], dtype=jnp.int32)
         totals = jnp.where(arms == state.arm, state.total, state.totals)
         waiting = (state.blocks.episodes > 0) & (arms > state.arm)
-        along = start_arm(state.inner, state.blocks, totals, jnp.argmax(waiting).astype(jnp.int32))
+        along = start_arm(state.inner, state.blocks, totals, waiting)
         inner = self.form.absorb(state.inner, state.blocks.episodes, totals, constants)
         check_absorbed(state.inner, inner)
         onward = self.begin(inner, constants)
@@ -187,9 +181,8 @@ class Adapter:
         nothing = jnp.asarray(jnp.nan, blocks.policy.dtype)
         blocks = blocks._replace(policy=jnp.where(_can_begin(blocks), blocks.policy, nothing))
         small = blocks.policy.dtype.itemsize < 4  # half floats are no place for sums
-        real = jnp.float32 if small else blocks.policy.dtype
-        totals = jnp.zeros(blocks.episodes.shape, real)
-        return start_arm(inner, blocks, totals, jnp.argmax(blocks.episodes > 0).astype(jnp.int32))
+        totals = jnp.zeros(blocks.episodes.shape, jnp.float32 if small else blocks.policy.dtype)
+        return start_arm(inner, blocks, totals, blocks.episodes > 0)
 
     def report(self, state: AdapterState) -> dict[str, Array]:
         """That of the block form."""
@@ -200,9 +193,10 @@ _adapter = cache(Adapter)
 """Made once per form, so that learners of one program share compilations."""
 
 
-def start_arm(inner: State, blocks: Blocks, totals: Array, arm: Array) -> AdapterState:
-    """The state before the first episode of an arm."""
+def start_arm(inner: State, blocks: Blocks, totals: Array, waiting: Array) -> AdapterState:
+    """The state before the first episode of the first arm that is ``waiting``, bool [B]."""
     here = jnp.arange(blocks.policy.shape[0], dtype=jnp.int32) == blocks.stage
+    arm = jnp.argmax(waiting).astype(jnp.int32)
     zero = jnp.zeros((), totals.dtype)
     return AdapterState(
         inner=inner,
@@ -218,9 +212,8 @@ def start_arm(inner: State, blocks: Blocks, totals: Array, arm: Array) -> Adapte
 
 def _can_begin(blocks: Blocks) -> Array:
     """Whether a stage and numbers of episodes are some, bool []; probabilities are looked at when they are played."""
-    episodes = blocks.episodes
-    whole = episodes >= 0
-    if jnp.issubdtype(episodes.dtype, jnp.floating):  # nan fails every comparison
-        whole = whole & (episodes < jnp.inf) & (episodes == jnp.floor(episodes))
+    # In float32 they are still whole or not; nan fails every comparison.
+    episodes = blocks.episodes.astype(jnp.float32)
+    whole = (episodes >= 0) & (episodes < jnp.inf) & (episodes == jnp.floor(episodes))
     stage = (blocks.stage >= 0) & (blocks.stage < blocks.policy.shape[0])
     return stage & jnp.all(whole) & jnp.any(episodes > 0)

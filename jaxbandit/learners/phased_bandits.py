@@ -26,6 +26,9 @@ from jaxbandit.learners.from_blocks import from_blocks
 from jaxbandit.specs import Optional, Real, Whole, as_params, takes
 from jaxbandit.types import Array
 
+MOST_PHASES = 27
+"""4^26 is more than any number of episodes that float64 counts."""
+
 
 class Sums(NamedTuple):
     """What the arms have paid, and which are left."""
@@ -119,9 +122,7 @@ def commit_schedule(problem: Problem, params: Any) -> Schedule:
     plays = (T / K) ** (2 / 3) * math.log(max(T, 2)) ** (1 / 3)
     if not np.isnan(params["plays"]):
         plays = float(params["plays"])
-    return Schedule(
-        np.asarray([min(math.ceil(plays), T + 1), 0]), np.full(2, np.inf), np.asarray(T + 1)
-    )
+    return _schedule(T, [min(math.ceil(plays), T + 1)], [np.inf])
 
 
 def elimination_schedule(problem: Problem, params: Any) -> Schedule:
@@ -132,23 +133,19 @@ def elimination_schedule(problem: Problem, params: Any) -> Schedule:
     logs = [math.log(max(T / 4**r, 2)) for r in range(phases)]
     plays = [min(max(math.ceil(2 * scale * log * 4**r), 1), T + 1) for r, log in enumerate(logs)]
     widths = [math.sqrt(log / (2 * n)) for log, n in zip(logs, plays, strict=True)]
-    size = MOST_PHASES + 1
-    return Schedule(
-        np.pad(np.asarray(plays), (0, size - phases)),
-        np.pad(widths, (0, size - phases)),
-        np.asarray(T + 1),
-    )
+    return _schedule(T, plays, widths)
 
 
-MOST_PHASES = 27
-"""4^26 is more than any number of episodes that float64 counts."""
+def _schedule(num_episodes: int, plays: list[int], widths: list[float]) -> Schedule:
+    padding = (0, MOST_PHASES + 1 - len(plays))
+    return Schedule(np.pad(plays, padding), np.pad(widths, padding), np.int64(num_episodes + 1))
 
 
 def epoch_constants(problem: Problem, params: Any) -> Epochs:
     """g and c."""
     require_bandit("kl-ucb-epochs", problem)
-    forever = np.asarray(problem.num_episodes + 1)
-    return Epochs(np.float64(params["growth"]), np.float64(params["bonus_scale"]), forever)
+    numbers = np.float64(params["growth"]), np.float64(params["bonus_scale"])
+    return Epochs(*numbers, np.int64(problem.num_episodes + 1))
 
 
 def init(problem: Problem, constants: Any, key: Array) -> Sums:
@@ -167,15 +164,16 @@ def next_arms(state: Sums, constants: Schedule) -> Blocks:
     alone = jnp.sum(state.active) == 1
     commit = (wanted == 0) | alone
     more = jnp.where(state.active, jnp.maximum(wanted - state.plays, 0), 0)
-    here = jnp.arange(state.plays.size, dtype=jnp.int32) == _largest_mean(state)
-    return _arms(
-        jnp.where(commit, jnp.where(here, constants.forever, 0), more), constants.width.dtype
-    )
+    seen = state.active & (state.plays > 0)
+    best = jnp.argmax(jnp.where(seen, _means(state), -jnp.inf)).astype(jnp.int32)
+    here = jnp.arange(state.plays.size, dtype=jnp.int32) == best
+    forever = jnp.where(here, constants.forever, 0)
+    return _arms(jnp.where(commit, forever, more), constants.width.dtype)
 
 
 def absorb_arms(state: Sums, episodes: Array, totals: Array, constants: Schedule) -> Sums:
     """Adds the sums and leaves out the arms that are too far below the best."""
-    state = _added(state, episodes, totals)
+    state = absorb_epoch(state, episodes, totals, constants)
     mean = _means(state)
     largest = jnp.max(jnp.where(state.active, mean, -jnp.inf))
     width = constants.width[jnp.minimum(state.phase, constants.width.size - 1)]
@@ -197,22 +195,13 @@ def next_epoch(state: Sums, constants: Epochs) -> Blocks:
     return _arms(jnp.where(here, plays, 0).astype(state.plays.dtype), real)
 
 
-def absorb_epoch(state: Sums, episodes: Array, totals: Array, constants: Epochs) -> Sums:
-    """Adds the sums."""
-    del constants
-    return _added(state, episodes, totals)
-
-
-def _largest_mean(state: Sums) -> Array:
-    seen = state.active & (state.plays > 0)
-    return jnp.argmax(jnp.where(seen, _means(state), -jnp.inf)).astype(jnp.int32)
-
-
 def _means(state: Sums) -> Array:
     return state.total / jnp.maximum(state.plays, 1).astype(state.total.dtype)
 
 
-def _added(state: Sums, episodes: Array, totals: Array) -> Sums:
+def absorb_epoch(state: Sums, episodes: Array, totals: Array, constants: Any) -> Sums:
+    """Adds the sums."""
+    del constants
     chex.assert_shape([episodes, totals], state.plays.shape)
     return state._replace(
         plays=state.plays + episodes.astype(state.plays.dtype),

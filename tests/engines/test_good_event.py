@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.engines.blocks.machine import push_arms
-from jaxbandit.engines.blocks.outcomes import merge_outcomes
+from jaxbandit.engines.blocks.machine import merge_outcomes, push_arms
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem
 from jaxbandit.theory import thresholds

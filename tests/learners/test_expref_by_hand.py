@@ -8,7 +8,6 @@ import pytest
 from recording import played
 
 import jaxbandit as jb
-from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import Problem
 from jaxbandit.xla.compat import x64
@@ -158,20 +157,3 @@ def test_the_values_by_hand_are_those_of_the_instance(name):
             phis.append(phi)
     values = jax.vmap(jb.evaluate, (None, 0))(mdp, jnp.asarray(np.asarray(policies), jnp.float32))
     np.testing.assert_allclose(values, phis, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", BY_HAND)
-def test_the_episodic_adapter_plays_the_same_blocks(name):
-    """65 episodes, each paying its arm's mean, through act and update instead of next_block and
-    absorb."""
-    learner, problem, script, third = by_hand(name)
-    act, update = jax.jit(learner.act), jax.jit(learner.update)
-    given = jax.tree.map(jnp.asarray, make_constants(learner, problem, learner.params))
-    state = learner.init(problem, given, None)
-    arms = [arm for arms, _, _ in script for arm in arms] + [(*arm, 0.0) for arm in third]
-    for first, second, episodes, phi in arms:
-        for _ in range(episodes):
-            policy = act(state, None, given)
-            np.testing.assert_array_equal(policy[:, 1:], table(first, second))
-            state = update(state, policy, BanditFeedback(jnp.float32(phi)), given)
-    assert int(state.inner.phase) == 2

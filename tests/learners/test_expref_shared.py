@@ -1,4 +1,5 @@
-"""ExpRef with shared episodes: its estimates against exact values, by hand, and on both engines."""
+"""ExpRef with shared episodes: its estimates against exact values, by hand, and its orthogonal
+arrays, in which any two factors meet evenly."""
 
 import itertools
 
@@ -6,40 +7,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from arms import moments
 from scipy import stats
 
 import jaxbandit as jb
 from jaxbandit.learner import Problem, make_constants
+from jaxbandit.learners.expref import exploration
 from jaxbandit.learners.expref_shared import (
     absorb,
+    design,
     estimates,
-    exploration,
     expref_shared,
+    largest_prime,
     next_block,
     residuals,
 )
 from jaxbandit.xla.compat import x64
 
 MDP = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)
-
-
-def exact_total_law(mdp, policy):
-    """Mean and variance of the total reward of a randomised policy, by enumeration of all paths."""
-    prob, reward, target = (np.asarray(x, float) for x in (mdp.prob, mdp.reward, mdp.next_level))
-    paths = {(int(mdp.start), 0.0): 1.0}
-    for i in range(mdp.horizon):
-        onward: dict = {}
-        for (level, total), chance in paths.items():
-            for a, m in itertools.product(range(mdp.num_actions), range(mdp.num_outcomes)):
-                p = chance * policy[i, level, a] * prob[i, level, a, m]
-                if p > 0:
-                    key = (int(target[i, level, a, m]), total + reward[i, level, a, m])
-                    onward[key] = onward.get(key, 0) + p
-        paths = onward
-    totals = np.array([total for _, total in paths])
-    chances = np.array(list(paths.values()))
-    mean = chances @ totals
-    return mean, chances @ (totals - mean) ** 2
 
 
 def begun(learner, *sizes):
@@ -80,7 +65,7 @@ def test_differences_of_the_estimates_are_exact_in_the_mean(seed, stage):
         blocks = next_block(state, constants)
         totals = np.zeros(blocks.episodes.size)
         for b, policy in arm_policies(blocks):
-            totals[b] = float(blocks.episodes[b]) * exact_total_law(MDP, policy)[0]
+            totals[b] = float(blocks.episodes[b]) * moments(MDP, policy)[0]
         phi = np.asarray(estimates(state.inner, blocks.episodes, jnp.asarray(totals)))
         for level in (1, 2):
             actions = np.flatnonzero(state.inner.active[stage, level])
@@ -89,7 +74,7 @@ def test_differences_of_the_estimates_are_exact_in_the_mean(seed, stage):
                 policy = np.asarray(blocks.policy).copy()
                 policy[stage] = 1 / 3
                 policy[stage, level] = np.eye(3)[a]
-                values.append(exact_total_law(MDP, policy)[0])
+                values.append(moments(MDP, policy)[0])
             found = phi[level - 1][actions]
             np.testing.assert_allclose(found - found[0], np.subtract(values, values[0]), atol=1e-12)
             assert np.isneginf(np.delete(phi[level - 1], actions)).all()
@@ -109,7 +94,7 @@ def test_variance_of_the_estimates_is_exact(engine):
         mean, variance = np.zeros((2, 3)), np.zeros((2, 3))
         count = np.zeros((2, 3))
         for b, policy in arm_policies(blocks):
-            one, spread = exact_total_law(MDP, policy)
+            one, spread = moments(MDP, policy)
             for level in (1, 2):
                 a = int(np.argmax(blocks.rows[b, level]))
                 mean[level - 1, a] += one
@@ -135,7 +120,7 @@ def test_residuals_are_the_noise_of_least_squares(seed, stage):
         state, constants = some_state(seed, stage)
         blocks = next_block(state, constants)
         arms = [b for b, _ in arm_policies(blocks)]
-        laws = np.array([exact_total_law(MDP, policy) for _, policy in arm_policies(blocks)])
+        laws = np.array([moments(MDP, policy) for _, policy in arm_policies(blocks)])
         n = float(blocks.episodes[arms[0]])
         totals = np.zeros(blocks.episodes.size)
         totals[arms] = n * laws[:, 0]
@@ -255,11 +240,10 @@ def test_exploration_by_hand():
         first, second = (exploration(phase, constants)[1, 1] for phase in phases)
         np.testing.assert_allclose(first, [0.5, 0, 0.5], atol=1e-15)
         np.testing.assert_allclose(second, [0.1, 0, 0.9], atol=1e-15)
-        ordered = constants.expref._replace(
+        constants = constants._replace(
             uniform_share=jnp.float64(0.4),
             rank=jnp.broadcast_to(jnp.asarray([5, 9, 1], jnp.int32), (3, 3, 3)),
         )
-        constants = constants._replace(expref=ordered)
         first, second = (exploration(phase, constants)[1, 1] for phase in phases)
         np.testing.assert_allclose(first, [0.8, 0, 0.2], atol=1e-15)
         np.testing.assert_allclose(second, [0.16, 0, 0.84], atol=1e-15)
@@ -313,18 +297,36 @@ def test_the_slack_is_set_in_one_way():
         jb.grid(expref_shared(deviations=2), threshold=[0.1, 0.2])
 
 
-def test_both_engines_agree_in_law():
-    """300 runs of 700 episodes on each engine, regret at two points: Kolmogorov and Smirnov's test,
-    false-alarm rate 1e-6 each."""
-    learner = expref_shared(
-        episodes_scale=1 / 12, first_epsilon=0.8, ratio=0.7, deviations=1.1, num_phases=3
-    )
-    regrets = {}
-    for seed, engine in enumerate(("episodes", "blocks")):
-        keys = jax.random.split(jax.random.key(seed), (1, 300))
-        results, _ = jb.testing.run_lanes(engine, [learner], [MDP], keys, 700, [300, 700])
-        regrets[engine] = np.round(results["regret"][0], 2)
-    for w in range(2):
-        one, two = (regrets[engine][:, w] for engine in ("episodes", "blocks"))
-        assert stats.ks_2samp(one, two, method="asymp").pvalue > 1e-6
-    assert np.unique(regrets["blocks"][:, 1]).size > 5
+def experiments(sizes, largest):
+    found = jax.jit(design, static_argnames="largest")(jnp.asarray(sizes, jnp.int32), largest)
+    return np.asarray(found.choice)[np.asarray(found.used)], int(found.least)
+
+
+@pytest.mark.parametrize("sizes", list(itertools.product([1, 2, 3, 5], repeat=3)))
+def test_pairs_are_independent_and_every_choice_is_frequent(sizes):
+    """The number of experiments with choices (x, y) is the product of the two frequencies."""
+    arms, least = experiments(sizes, 5)
+    for one, two in itertools.combinations(range(3), 2):
+        together = np.zeros((sizes[one], sizes[two]))
+        np.add.at(together, (arms[:, one], arms[:, two]), 1)
+        product = np.outer(together.sum(1), together.sum(0)) / len(arms)
+        np.testing.assert_allclose(together, product)
+    rarest = min(np.bincount(arms[:, f], minlength=n).min() for f, n in enumerate(sizes))
+    assert rarest == least
+    assert len(arms) == {1: 4, 2: 4, 3: 9, 5: 25}[max(sizes)] or max(sizes) == 1
+
+
+def test_as_many_factors_as_fit():
+    """p + 1 factors of p choices: every pair of choices meets exactly once."""
+    arms, least = experiments([3] * 4, largest_prime(4, 3))
+    assert (len(arms), least) == (9, 3)
+    for one, two in itertools.combinations(range(4), 2):
+        assert len({(x[one], x[two]) for x in arms.tolist()}) == 9
+
+
+def test_many_factors_need_a_larger_prime():
+    assert largest_prime(7, 3) == 7
+    arms, least = experiments([2, 1, 2, 2, 2, 1, 2], 7)  # five open factors: 2 and 3 have no room
+    assert (len(arms), least) == (49, 21)  # 5 has, but 25 experiments have 10 of the rarest choice
+    arms, least = experiments([2, 1, 2, 1, 1, 1, 2], 7)
+    assert (len(arms), least) == (4, 2)

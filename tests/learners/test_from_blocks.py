@@ -1,4 +1,4 @@
-"""Block learners episode by episode: which arm is played when, with and without constants."""
+"""Block learners episode by episode: which arm is played when."""
 
 import jax
 import jax.numpy as jnp
@@ -13,36 +13,30 @@ PROBLEM = jb.Problem(horizon=2, width=1, num_actions=2, num_episodes=100)
 ROWS = jnp.asarray([[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2, [[0.25, 0.75]] * 2], jnp.float32)
 
 
-def make(lengths, with_constants):
+def make(lengths):
     """Three arms at stage 2 that differ in their rows; the state is a list of all totals seen."""
 
     def init(problem, constants, key):
         return jnp.zeros((2, 3), jnp.float32), jnp.int32(0)
 
-    def arms(lengths):
+    def next_block(state, constants):
         policy = jnp.full((2, 2, 2), 0.5, jnp.float32)
-        return jb.Blocks(policy, jnp.int32(1), ROWS, lengths)
+        return jb.Blocks(policy, jnp.int32(1), ROWS, constants["lengths"])
 
     def absorb(state, episodes, totals, constants):
         seen, number = state
         return seen.at[number].set(totals), number + 1
 
-    if with_constants:
-        form = jb.BlockForm(
-            init,
-            lambda state, constants: arms(constants["lengths"]),
-            absorb,
-            constants=lambda problem, params: {"lengths": np.asarray(lengths)},
-        )
-    else:
-        form = jb.BlockForm(init, lambda state, constants: arms(jnp.asarray(lengths)), absorb)
+    def constants(problem, params):
+        return {"lengths": np.asarray(lengths)}
+
+    form = jb.BlockForm(init, next_block, absorb, constants=constants)
     return jb.from_blocks(form, name="three", params={})
 
 
-@pytest.mark.parametrize("with_constants", [True, False])
 @pytest.mark.parametrize("lengths", [[2, 0, 3], [2.0, 0.0, 3.0]], ids=["integers", "reals"])
-def test_arms_in_order_skipping_those_of_no_episodes(lengths, with_constants):
-    learner = make(np.asarray(lengths, np.result_type(type(lengths[0]))), with_constants)
+def test_arms_in_order_skipping_those_of_no_episodes(lengths):
+    learner = make(np.asarray(lengths, np.result_type(type(lengths[0]))))
     given = jax.tree.map(jnp.asarray, make_constants(learner, PROBLEM, {}))
     state = learner.init(PROBLEM, given, None)
     update = jax.jit(learner.update)
@@ -61,7 +55,7 @@ def test_arms_in_order_skipping_those_of_no_episodes(lengths, with_constants):
 
 def test_lanes_side_by_side_end_their_arms_at_different_times():
     """Two lanes whose arms have other lengths, against each lane by itself."""
-    singles = [make(np.asarray(lengths), True) for lengths in ([1, 2, 1], [3, 0, 1])]
+    singles = [make(np.asarray(lengths)) for lengths in ([1, 2, 1], [3, 0, 1])]
     alone = []
     for learner in singles:
         given = jax.tree.map(jnp.asarray, make_constants(learner, PROBLEM, {}))
@@ -83,7 +77,7 @@ def test_lanes_side_by_side_end_their_arms_at_different_times():
 
 def test_long_sums_do_not_drift():
     """2^20 episodes that pay 0.1 each: compensated summation keeps the float32 mean to 1e-7."""
-    learner = make(np.asarray([2**20, 1, 1]), True)
+    learner = make(np.asarray([2**20, 1, 1]))
     given = jax.tree.map(jnp.asarray, make_constants(learner, PROBLEM, {}))
     feedback = BanditFeedback(jnp.float32(0.1))
 

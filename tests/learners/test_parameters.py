@@ -10,7 +10,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.learner import Problem, make_constants
 from jaxbandit.learner.forms import describe_params
-from jaxbandit.learners.expref import DEFAULTS, MAX_PHASES, PAPER, PRESETS, phases
+from jaxbandit.learners.expref import DEFAULTS, MAX_PHASES, PAPER, PRESETS, constants
 from jaxbandit.theory import schedule
 
 NEEDED = {"prophet-optimism": {"values": [[0, 0.5, 1]] * 2}}
@@ -119,7 +119,7 @@ def test_descriptions():
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("num_episodes", [1, 50, 10**6, 10**15])
 def test_phases_are_those_of_the_theory(width, num_episodes):
-    found = phases(Problem(5, 3, 2, num_episodes), {}, width)
+    found = constants(False, Problem(5, 3, 2, num_episodes), PAPER, width)
     wanted = schedule(5, width, 2, num_episodes=max(num_episodes, 2))
     count = wanted.epsilons.size
     assert found.epsilons.shape == found.episodes_per_arm.shape == (MAX_PHASES,)
@@ -131,21 +131,14 @@ def test_phases_are_those_of_the_theory(width, num_episodes):
 
 def test_parameters_of_the_phases():
     problem = Problem(2, 2, 2, 2_000_000)
-    for params, expected in (
-        ({**PAPER, "first_epsilon": 0.3, "num_phases": 2}, [0.3, 0.15, 0]),
-        ({"epsilons": np.pad([0.5, 0.4, 0.2], (0, 29))}, [0.5, 0.4, 0.2, 0]),
-        ({"last_epsilon": 0.2}, [1, 0.5, 0.25, 0]),
-    ):
-        found = phases(problem, params, 2).epsilons
-        np.testing.assert_allclose(found[: len(expected)], expected)
     with pytest.raises(ValueError, match=r"ratio: 0.99, more than 32 phases at T = 2000000; acc"):
-        phases(problem, {"ratio": 0.99}, 2)
+        constants(False, problem, {"ratio": 0.99})
     practical = jb.make_learner("expref", preset="practical")
     found = make_constants(practical, problem, practical.params)
     np.testing.assert_allclose(found.epsilons[:5], [0.3, 0.2121, 0.15, 0.1061, 0.075], atol=1e-4)
     assert found.episodes_per_arm[:6].tolist() == [162, 323, 645, 1290, 2580, 0]
     # arms longer than the run still fit the engines' integers
-    long = phases(Problem(2, 2, 2, 1000), {"last_epsilon": 1e-5, "num_phases": 17}, 2)
+    long = constants(False, Problem(2, 2, 2, 1000), {"last_epsilon": 1e-5, "num_phases": 17})
     assert long.episodes_per_arm.max() == 2**31 - 1
 
 

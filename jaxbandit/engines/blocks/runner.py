@@ -11,21 +11,16 @@ from functools import cached_property, partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.engines.blocks import loop
 from jaxbandit.engines.blocks.loop import check_shapes, complaint
-from jaxbandit.engines.blocks.outcomes import block_sizes, merge_outcomes
+from jaxbandit.engines.blocks.machine import block_sizes, merge_outcomes
 from jaxbandit.engines.runner import Carry, Runner, TileArrays, empty_curves, one_hot_actions
 from jaxbandit.engines.tables import exact_tables, optimal_value
 from jaxbandit.mdp import MDP
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.programs import PROGRAMS
-from jaxbandit.xla.threefry import fold_in
-
-KEY_ROLE = 2
-"""Lanes fold this into their key; the episode engine folds in 0 and 1, ``init`` gets 3 on both."""
 
 
 class BlockRunner(Runner):
@@ -68,9 +63,8 @@ class BlockRunner(Runner):
 
     def lanes_of_tiles(self) -> list[np.ndarray]:
         """Only lanes whose MDPs have tables of one size share tiles."""
-        lanes = np.arange(self.groups * self.seeds)
-        kinds = [self.kinds[lane // self.seeds] for lane in lanes]
-        alike = [lanes[[kind == one for kind in kinds]] for one in dict.fromkeys(kinds)]
+        kinds = np.repeat(self.kinds, self.seeds, axis=0)
+        alike = [np.flatnonzero((kinds == one).all(-1)) for one in dict.fromkeys(self.kinds)]
         return [
             some[first : first + self.width]
             for some in alike
@@ -83,39 +77,29 @@ class BlockRunner(Runner):
         H, k, A = self.sizes
         P, U = map(max, zip(*self.kinds, strict=True))
         arms, states = k * A, 1 + P + k
-        learner = self.learner_bytes()
-        world = 8 * H * states * U * (A + 3) + 8 * H * (k + 1) * A * (k + 2)
-        tables = 16 * (H + arms) * states * U
-        return (
-            3 * learner
-            + 8 * self.points.size
-            + 24 * loop.BLOCKS * arms
-            + world
-            + tables
-            + 8 * arms * (2 * states + 16)
-        )
+        world = H * states * U * (A + 3) + H * (k + 1) * A * (k + 2)
+        tables = 3 * (H + arms) * states * U
+        counts = arms * (2 * states + 16)
+        played = 3 * loop.BLOCKS * arms
+        return 3 * self.learner_bytes() + 8 * (self.points.size + played + world + tables + counts)
 
-    def prepare(self, tile: TileArrays) -> tuple[loop.BlockWorld, Any, Any, Any]:
-        """What the lanes of a tile are given: the world, the learner's constants and first states, and key words."""
+    def prepare(self, tile: TileArrays) -> tuple[loop.BlockWorld, Any, np.ndarray, Any]:
+        """What the lanes of a tile are given: the world, the learner's constants, words of keys, and the first states."""
         if id(tile) not in self._prepared:
             lanes = [_of_lane(tile.mdps, lane) for lane in range(self.width)]
-            known = [merge_outcomes(mdp) for mdp in lanes]
-            exact = [exact_tables(mdp) for mdp in lanes]
+            gap, transition = map(np.stack, zip(*map(exact_tables, lanes), strict=True))
             world = loop.BlockWorld(
-                outcomes=jax.tree.map(lambda *x: np.stack(x), *known),
-                gap=np.stack([gap for gap, _ in exact]),
-                transition=np.stack([transition for _, transition in exact]),
+                outcomes=jax.tree.map(lambda *x: np.stack(x), *map(merge_outcomes, lanes)),
+                gap=gap,
+                transition=transition,
                 optimum=np.array([optimal_value(mdp) for mdp in lanes]),
             )
             constants, first = self.initial_states(tile)
             with x64():
-                one, fixed = _of_lane(first, 0), _of_lane(constants, 0)
+                one, fixed = _of_lane((first, constants), 0)
                 check_shapes(self.name, self.form, one, fixed, self.sizes)
-                words = self.execute(
-                    "block keys", _block_keys, (tile.keys,), tile.device, small=True
-                )
-                kept = jax.device_put((world, constants, words), tile.device)
-            self._prepared[id(tile)] = (kept[0], kept[1], first, kept[2])
+                kept = jax.device_put((world, constants, tile.keys), tile.device)
+            self._prepared[id(tile)] = (*kept, first)
         return self._prepared[id(tile)]
 
     def start_tile(self, tile: TileArrays) -> Carry:
@@ -124,14 +108,13 @@ class BlockRunner(Runner):
         self.check_reports(carry["state"])
         measured = {}
         if self.metrics:
-            measured = self._measure(tile, carry["state"], self._next(tile, carry))
+            measured = self._measure(tile, carry["state"], self._play(tile, carry, 0)[1])
         return {**carry, "metrics": empty_curves(measured, self.points.size), "measured": measured}
 
     def _first_carry(self, tile: TileArrays) -> Carry:
-        _, _, first, _ = self.prepare(tile)
         padding = np.arange(self.width) >= tile.used
         return {
-            "state": first,
+            "state": self.prepare(tile)[-1],
             "played": np.where(padding, float(self.num_episodes), 0.0),
             "block": np.zeros(self.width, np.uint32),
             "total": np.zeros(self.width),
@@ -143,36 +126,41 @@ class BlockRunner(Runner):
         left = self.chunk_size or loop.BLOCKS
         most = 1 if self.metrics else loop.BLOCKS  # the state is looked at after every block
         while left > 0 and self.tile_episodes(carry) < self.num_episodes:
-            carry = self._call(tile, carry, min(left, most))
+            standing, following, played = self._play(tile, carry, min(left, most))
+            curve, total = extend(carry["curve"], carry["total"], self.points, *played)
+            measured = self._measure(tile, standing.state, following) if self.metrics else {}
+            metrics = self._recorded(carry, standing.played, measured)
+            carry = {"metrics": metrics, "measured": measured, "total": total, "curve": curve}
+            carry |= standing._asdict()
             left -= most
         return carry
 
     def program(self, tile: TileArrays, carry: Carry, limit: int) -> tuple[Callable, tuple]:
         """The function that plays at most ``limit`` blocks of a tile, and its arguments."""
-        world, constants, _, words = self.prepare(tile)
-        standing = loop.Standing(
-            state=carry["state"],
-            played=carry["played"],
-            block=carry["block"],
-            wrong=np.zeros(self.width, bool),
-        )
+        *given, _ = self.prepare(tile)
+        standing = loop.Standing(carry["state"], carry["played"], carry["block"])
         numbers = np.float64(self.num_episodes), np.int32(limit)
         function = partial(loop.advance, self.form, self.rules.feedback)
-        return function, (world, constants, words, *numbers, standing)
+        return function, (*given, *numbers, standing)
 
     def _play(
         self, tile: TileArrays, carry: Carry, limit: int
-    ) -> tuple[loop.Standing, loop.PlayedArms, loop.NextBlocks]:
-        """At most ``limit`` blocks, by the one program: where the lanes stand, what was played, and what is next."""
+    ) -> tuple[loop.Standing, tuple[np.ndarray, np.ndarray], loop.PlayedArms]:
+        """At most ``limit`` blocks, by the one program: where the lanes stand, the policies [W, H, k+1, A] that they would
+        play next with their regrets [W], and what was played."""
         function, args = self.program(tile, carry, limit)
         with x64():
             found = self.execute(self._name, function, args, tile.device)
-        standing, arms, count, following = jax.tree.map(np.asarray, found)
-        if np.any(standing.wrong):
-            lane = int(np.argmax(standing.wrong))
+        standing, wrong, (blocks, regret), arms, count = jax.tree.map(np.asarray, found)
+        if np.any(wrong):
+            lane = int(np.argmax(wrong))
             played, block = int(standing.played[lane]), int(standing.block[lane]) + 1
-            raise complaint(self.name, played, block, _of_lane(following.blocks, lane))
-        return standing, jax.tree.map(lambda x: x[: int(count)], arms), following
+            raise complaint(self.name, played, block, _of_lane(blocks, lane))
+        lanes, arm = np.arange(self.width), np.argmax(blocks.episodes > 0, axis=-1)
+        policy = blocks.policy.copy()
+        policy[lanes, blocks.stage] = blocks.rows[lanes, arm]
+        following = policy, regret[lanes, arm]
+        return standing, following, jax.tree.map(lambda x: x[: int(count)], arms)
 
     @property
     def _name(self) -> Any:
@@ -185,32 +173,11 @@ class BlockRunner(Runner):
         with x64():
             return PROGRAMS.digest(self._name, function, args, tile.device, self.platform)
 
-    def _next(self, tile: TileArrays, carry: Carry) -> loop.NextBlocks:
-        """What the lanes would play next."""
-        return self._play(tile, carry, 0)[2]
-
-    def _call(self, tile: TileArrays, carry: Carry, limit: int) -> Carry:
-        standing, played, following = self._play(tile, carry, limit)
-        curve, total = extend(carry["curve"], carry["total"], self.points, *played)
-        measured = self._measure(tile, standing.state, following) if self.metrics else {}
-        return {
-            "metrics": self._recorded(carry, standing.played, measured),
-            "measured": measured,
-            "state": standing.state,
-            "played": standing.played,
-            "block": standing.block,
-            "total": total,
-            "curve": curve,
-        }
-
-    def _measure(
-        self, tile: TileArrays, state: Any, following: loop.NextBlocks
-    ) -> dict[str, np.ndarray]:
+    def _measure(self, tile: TileArrays, state: Any, following: tuple) -> dict[str, np.ndarray]:
         """The metrics of a state, and of what is played from it."""
-        _, constants, _, _ = self.prepare(tile)
-        policy, _ = self._next_policies(following)
+        constants = self.prepare(tile)[1]
         with x64():
-            return self.evaluate_metrics(tile, state, policy, constants, np.float64)
+            return self.evaluate_metrics(tile, state, following[0], constants, np.float64)
 
     def _recorded(
         self, carry: Carry, played: np.ndarray, measured: dict[str, np.ndarray]
@@ -231,21 +198,13 @@ class BlockRunner(Runner):
         ahead = self.points[None] > carry["played"][:, None]
         return np.where(ahead, np.nan, carry["curve"])
 
-    def _next_policies(self, following: loop.NextBlocks) -> tuple[np.ndarray, np.ndarray]:
-        """The policies that would be played next, [W, H, k+1, A], and their regrets [W]."""
-        blocks, lanes = following.blocks, np.arange(self.width)
-        arm = np.argmax(blocks.episodes > 0, axis=-1)
-        policy = blocks.policy.copy()
-        policy[lanes, blocks.stage] = blocks.rows[lanes, arm]
-        return policy, following.regret[lanes, arm]
-
     def tile_episodes(self, carry: Carry) -> int:
         """Episodes finished in every lane of a tile."""
         return int(np.min(carry["played"]))
 
     def tile_result(self, tile: TileArrays, carry: Carry) -> dict[str, np.ndarray]:
         """Curves and diagnostics, leaves [W, ...]; what is not yet played has cost nothing."""
-        policy, regret = self._next_policies(self._next(tile, carry))
+        _, (policy, regret), _ = self._play(tile, carry, 0)
         ahead = self.points[None] > carry["played"][:, None]
         found = {
             **carry["metrics"],
@@ -255,11 +214,6 @@ class BlockRunner(Runner):
         }
         with x64():
             return found | self.reports(tile, carry["state"])
-
-
-def _block_keys(words):
-    """The words of fold_in(key, KEY_ROLE) of every lane."""
-    return fold_in((words[:, 0], words[:, 1]), jnp.full(words.shape[:1], KEY_ROLE, jnp.uint32))
 
 
 def _of_lane(tree: Any, lane: int) -> Any:
@@ -285,15 +239,14 @@ def extend(
     curve, total = curve.copy(), total.copy()
     ends = points.astype(np.float64)
     for lane in range(len(total)):
-        start, size, cost = (x[:, lane].ravel() for x in (begin, length, regret))
-        arms = np.flatnonzero(size > 0)
-        if not arms.size:
+        arms = length[:, lane] > 0
+        if not arms.any():
             continue
-        start, size, cost = start[arms], size[arms], cost[arms]
+        start, size, cost = (x[:, lane][arms] for x in (begin, length, regret))
         before = np.cumsum(np.concatenate([total[lane : lane + 1], cost * size]))
-        last = start[-1] + size[-1]
-        inside = slice(*np.searchsorted(ends, [start[0], last], side="right"))
-        arm = np.searchsorted(start, ends[inside], side="left") - 1
+        arm = np.searchsorted(start, ends, side="left") - 1
+        inside = (arm >= 0) & (ends <= start[-1] + size[-1])
+        arm = arm[inside]
         curve[lane, inside] = before[arm] + cost[arm] * (ends[inside] - start[arm])
         total[lane] = before[-1]
     return curve, total

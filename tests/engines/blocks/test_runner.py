@@ -12,7 +12,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.engines import make_runner
-from jaxbandit.engines.blocks.outcomes import block_sizes
+from jaxbandit.engines.blocks.machine import block_sizes
 from jaxbandit.learner import BlockForm, Blocks
 from jaxbandit.learners import from_blocks
 from jaxbandit.testing import run_lanes
@@ -112,16 +112,13 @@ def test_curve_is_exact_at_a_trillion():
 
 
 def test_any_chunk_size_gives_the_same_bits():
-    mdp = two_arms()
-    # The same rewards by lot: 3/4 with probability 0.9 or 0.2.
-    prob = np.broadcast_to(np.float32([[0.9, 0.1], [0.2, 0.8]]), (2, 3, 2, 2))
-    reward = np.broadcast_to(np.swapaxes(mdp.reward, 2, 3), prob.shape)
-    coin = jb.MDP(prob, reward, np.repeat(mdp.next_level, 2, -1), None, mdp.start)
     keys = jax.random.split(jax.random.key(1), (1, 1))
     points = np.asarray([10, 500, 900, 1000, 1001, 5000, 10**5])
     runs = {}
     for chunk in (1, 3, 100, None):
-        results, state = run_lanes("blocks", [turns(70, 30)], [coin], keys, 10**5, points, chunk)
+        results, state = run_lanes(
+            "blocks", [turns(70, 30)], [coin(0.9)], keys, 10**5, points, chunk
+        )
         runs[chunk] = (results["regret"], state.sums)
     for other in (1, 3, 100):
         np.testing.assert_array_equal(runs[other][0], runs[None][0])
@@ -156,18 +153,6 @@ def test_a_level_too_many_is_an_error():
         make_runner("blocks", turns(1, 1), stack(wide), keys, 10, np.asarray([10]))
 
 
-def coin_runs(num_seeds, chunk_size=None, before=0, after=0, points=(400, 1000), **more):
-    """Regrets and sums of one lane (seed 0 of coin number 0) with others before and after it."""
-    learner = turns(70, 30)
-    mdps = [coin(0.3)] * before + [coin(0.9)] + [coin(0.5)] * after
-    keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(1), s))(jnp.arange(num_seeds))
-    keys = jnp.broadcast_to(keys[None], (len(mdps), num_seeds))
-    found, state = run_lanes(
-        "blocks", [learner] * len(mdps), mdps, keys, points[-1], points, chunk_size, **more
-    )
-    return found["regret"][before, 0], state.sums[before, 0], found
-
-
 def coin(chance):
     """Like `two_arms`, with the rewards by lot, and a level that is left sometimes."""
     prob = np.broadcast_to(np.float32([[chance, 1 - chance], [0.2, 0.8]]), (2, 3, 2, 2))
@@ -179,31 +164,17 @@ def coin(chance):
     return jb.MDP(prob, np.float32(reward), following, None, np.int32(2))
 
 
-@pytest.mark.parametrize(
-    "surroundings",
-    [
-        {"num_seeds": 33, "chunk_size": 1},
-        {"num_seeds": 3, "before": 11, "after": 4},
-    ],
-)
-def test_a_lane_has_the_same_bits_in_any_company(surroundings):
-    """And the reason: the programs in use are the same objects."""
-    alone = coin_runs(1)
-    programs = set(map(id, PROGRAMS.compiled.values()))
-    regret, sums, _ = coin_runs(**surroundings)
-    assert (regret == alone[0]).all()
-    assert (sums == alone[1]).all()
-    assert sums.min() > 0
-    assert set(map(id, PROGRAMS.compiled.values())) == programs
-
-
 def test_episodes_and_recorded_points_are_data():
     """Another T and another grid compile nothing, and what they share is the same."""
-    first = coin_runs(1)
-    count = PROGRAMS.count
-    longer = coin_runs(1, points=(100, 400, 1000, 20_000))
-    assert PROGRAMS.count == count
-    assert (longer[0][[1, 2]] == first[0]).all()
+    keys = jax.random.split(jax.random.key(1), (1, 1))
+    first, longer = [400, 1000], [100, 400, 1000, 20_000]
+    runs, counts = [], []
+    for points in (first, longer):
+        run = run_lanes("blocks", [turns(70, 30)], [coin(0.9)], keys, points[-1], points)
+        runs.append(run[0]["regret"][0, 0])
+        counts.append(PROGRAMS.count)
+    assert counts[0] == counts[1]
+    assert (runs[1][[1, 2]] == runs[0]).all()
 
 
 def test_instances_of_other_sizes_run_in_tiles_of_their_own():

@@ -94,12 +94,12 @@ if TYPE_CHECKING:
     from jaxbandit.results import load as load
     from jaxbandit.results import references as references
     from jaxbandit.results import save as save
+    from jaxbandit.results.dataset import final_policy as final_policy
+    from jaxbandit.results.dataset import in_units as in_units
+    from jaxbandit.results.dataset import instance_of as instance_of
+    from jaxbandit.results.dataset import select as select
     from jaxbandit.results.references import reference as reference
     from jaxbandit.results.references import reference_sweep as reference_sweep
-    from jaxbandit.results.selection import final_policy as final_policy
-    from jaxbandit.results.selection import in_units as in_units
-    from jaxbandit.results.selection import instance_of as instance_of
-    from jaxbandit.results.selection import select as select
     from jaxbandit.studies import Range as Range
     from jaxbandit.studies import Tuner as Tuner
     from jaxbandit.studies import hooks as hooks

@@ -387,7 +387,7 @@ class Plot:
 
 def _refuse_existing(option: str, targets: Iterable[Path], formats: Any, overwrite: bool) -> None:
     """An error before anything runs if a figure's file cannot be one, or exists."""
-    from jaxbandit.plotting.files import files_of
+    from jaxbandit.plotting.figures import files_of
 
     files = [file for target in targets for file in files_of(target, formats)]
     there = ", ".join(str(file) for file in files if file.exists())

@@ -14,24 +14,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.checks import accept, typed
-from jaxbandit.plotting.curves import caption, curve_styles, draw_band, final_text
+from jaxbandit.plotting.curves import caption, curve_styles, draw_band, draw_bands, final_text
 from jaxbandit.plotting.figures import (
     GREY,
     LIGHT_GREY,
-    TEXT_SIZE,
     TICK_SIZE,
     Drawn,
     End,
+    axes_of,
     figure_of,
-    heading,
-    label_ends,
+    finish,
     literal,
-    new_figure,
     number_axis,
     plain_axes,
+    set_axes,
     styles,
 )
-from jaxbandit.results.axes import whole
+from jaxbandit.results.axes import only_one, whole
 from jaxbandit.stats.decisions import Comparison, final_values
 from jaxbandit.stats.intervals import Band
 from jaxbandit.stats.profiles import Profiles
@@ -55,8 +54,6 @@ MOST_TICKS = 7
 """Up to so many values of a parameter each get a tick."""
 SPREAD = 0.28
 """Half the height of the strip in which a learner's dots lie; rows are 1 apart."""
-
-
 LONGEST_LINE = 36
 """Letters of a row's name; a longer line would leave no room for the axes."""
 
@@ -114,21 +111,18 @@ def plot_final(
             named.append(name)
     if not drawn:
         raise ValueError("ds: no runs here; accepted: at least one run of some learner")
-    size = (4.6, 1.1 + 0.34 * len(drawn)) if size is None else size
-    ax = new_figure(size)[1][0] if ax is None else ax
+    ax = axes_of(ax, (4.6, 1.1 + 0.34 * len(drawn)) if size is None else size)
     _draw_rows(ax, drawn, curve_styles(named))
-    every = np.concatenate([runs[np.isfinite(runs)] for runs, _ in drawn.values()])
+    data = {label: (runs[np.isfinite(runs)], b) for label, (runs, b) in drawn.items()}
+    every = np.concatenate([runs for runs, _ in data.values()])
     top = max(every.max(), np.nanmax([b.high[0] for _, b in drawn.values()] + [0.0]))
     log = x_scale == "log"
     if log and not every.min() > 0:
         raise ValueError("x_scale: 'log' with regret 0; accepted: 'linear'")
     number_axis(ax, "x", 0.8 * every.min() if log else 0.0, 1.05 * top if top > 0 else 1.0, log)
-    ax.set_xlabel(final_text(ds), fontsize=TEXT_SIZE)
     notes = [caption(ds, {label: b for label, (_, b) in drawn.items()}, place.name)]
     notes.append("a dot is a run")
-    text = heading(ax, literal(place.name) if title is None else title, notes, subtitle)
-    data = {label: (runs[np.isfinite(runs)], b) for label, (runs, b) in drawn.items()}
-    return Drawn(figure_of(ax), ax, data, text)
+    return finish(ax, data, notes, place.name, title, subtitle, x=final_text(ds))
 
 
 def _draw_rows(ax: Axes, drawn: dict[str, tuple[np.ndarray, Band]], style: dict[str, Any]) -> None:
@@ -198,10 +192,7 @@ def plot_parameter(
     varied = parameter_names(ds)
     if not varied:
         raise ValueError("ds: no parameter grid; accepted: a sweep over parameters")
-    if parameter is None and len(varied) > 1:
-        raise ValueError(f"parameter: not given; accepted: {', '.join(varied)}")
-    parameter = varied[0] if parameter is None else parameter
-    accept("parameter", parameter, varied)
+    parameter = only_one("parameter", parameter, varied)
     accept("y_scale", y_scale, ("linear", "log"))
     place = place_of(ds, instance, family, either=True)
     of = replicate_kind(ds, place.instance, place.family)
@@ -209,17 +200,23 @@ def plot_parameter(
         label: (np.array(list(runs)), _band(label, list(runs.values()), kind, level, key, of))
         for label, runs in _final_regret(ds, parameter, learners, place).items()
     }
-    ax = new_figure(size)[1][0] if ax is None else ax
     for argument, given in (("colors", colors), ("names", names)):
         for label in given or {}:
             accept(argument, label, list(lines))
+    ax = axes_of(ax, size)
     ends = _draw_lines(ax, lines, y_scale == "log", colors or {}, names or {})
-    ax.set_xlabel(literal(parameter), fontsize=TEXT_SIZE)
-    ax.set_ylabel(final_text(ds), fontsize=TEXT_SIZE)
     notes = [caption(ds, {label: b for label, (_, b) in lines.items()}, place.name)]
-    text = heading(ax, literal(place.name) if title is None else title, notes, subtitle)
-    label_ends(ax, ends)
-    return Drawn(figure_of(ax), ax, lines, text)
+    return finish(
+        ax,
+        lines,
+        notes,
+        place.name,
+        title,
+        subtitle,
+        x=literal(parameter),
+        y=final_text(ds),
+        ends=ends,
+    )
 
 
 def _final_regret(
@@ -235,12 +232,11 @@ def _final_regret(
         runs = replicates(last, learner, place.instance, place.family, point)
         lines.setdefault((learner, rest), {})[at] = runs[:, 0]
     variants = [learner for learner, _ in lines]
-    return {
-        learner if variants.count(learner) == 1 else f"{learner}, {rest}": dict(
-            sorted(runs.items())
-        )
-        for (learner, rest), runs in lines.items()
-    }
+    found = {}
+    for (learner, rest), of_line in lines.items():
+        label = learner if variants.count(learner) == 1 else f"{learner}, {rest}"
+        found[label] = dict(sorted(of_line.items()))
+    return found
 
 
 def _band(
@@ -293,12 +289,12 @@ def _draw_lines(
     bottom = min(float(np.nanmin(b.center)) for _, b in lines.values())
     if log_y and not bottom > 0:
         raise ValueError("y_scale: 'log' with regret 0; accepted: 'linear'")
-    plain_axes(ax)
-    number_axis(ax, "x", first, last, True)
+    set_axes(
+        ax, (first, last, True), (0.7 * bottom if log_y else 0.0, 1.05 * max(top, 1e-9), log_y)
+    )
     if values.size <= MOST_TICKS:
         ax.set_xticks(values)
         ax.set_xticks([], minor=True)
-    number_axis(ax, "y", 0.7 * bottom if log_y else 0.0, 1.05 * max(top, 1e-9), log_y)
     return ends
 
 
@@ -326,8 +322,7 @@ def plot_comparison(
         [('A', 'C'), ('B', 'C')]
     """
     pairs = typed("comparison", comparison, Comparison, "what jb.stats.compare gives").pairs
-    size = (4.9, 1.25 + 0.24 * len(pairs)) if size is None else size
-    ax = new_figure(size)[1][0] if ax is None else ax
+    ax = axes_of(ax, (4.9, 1.25 + 0.24 * len(pairs)) if size is None else size)
     for row, pair in enumerate(pairs):
         color = "#0072B2" if pair.decided else LIGHT_GREY
         ax.plot([pair.low, pair.high], [row, row], color=color, lw=1.6, solid_capstyle="butt")
@@ -338,14 +333,13 @@ def plot_comparison(
     low, high = min(0.0, *ends), max(0.0, *ends)
     room = 0.04 * (high - low or 1.0)
     number_axis(ax, "x", low - room, high + room, False)
-    ax.set_xlabel("difference of regret", fontsize=TEXT_SIZE)
     notes = [
         literal(comparison.ranking()),
         f"{100 * comparison.level:g} % for all pairs together: {comparison.method}",
         literal(f"paired over {comparison.replicates}; grey: not decided"),
     ]
-    text = heading(ax, "All pairs" if title is None else title, notes, subtitle)
-    return Drawn(figure_of(ax), ax, {(pair.better, pair.worse): pair for pair in pairs}, text)
+    data = {(pair.better, pair.worse): pair for pair in pairs}
+    return finish(ax, data, notes, "All pairs", title, subtitle, x="difference of regret")
 
 
 def plot_profiles(
@@ -371,20 +365,17 @@ def plot_profiles(
         ['A', 'B']
     """
     typed("profiles", profiles, Profiles, "what jb.stats.performance_profiles gives")
-    ax = new_figure(size)[1][0] if ax is None else ax
-    style = styles(list(profiles.share))
-    for label, band in profiles.share.items():
-        draw_band(ax, profiles.ratios, band, literal(label), style[label])
-    plain_axes(ax)
-    number_axis(ax, "x", float(profiles.ratios[0]), float(profiles.ratios[-1]), True)
-    number_axis(ax, "y", 0.0, 1.02, False)
-    ax.set_xlabel("ratio to the regret of the instance's best learner", fontsize=TEXT_SIZE)
-    ax.set_ylabel("share of runs at or below", fontsize=TEXT_SIZE)
+    ax = axes_of(ax, size)
+    draw_bands(ax, profiles.ratios, profiles.share, styles(list(profiles.share)))
+    ends = (float(profiles.ratios[0]), float(profiles.ratios[-1]))
+    set_axes(ax, (*ends, True), (0.0, 1.02, False))
     ax.legend(fontsize=TICK_SIZE, frameon=False, handlelength=3, loc="best")
     one = next(iter(profiles.share.values()))
     note = (
         f"{profiles.num_instances} instances x {profiles.num_seeds} seeds; "
         f"{100 * one.level:g} % score intervals, stratified by instance"
     ) + ("; few seeds: cover less if skewed" if one.warning else "")
-    text = heading(ax, "Performance profiles" if title is None else title, [note], subtitle)
-    return Drawn(figure_of(ax), ax, dict(profiles.share), text)
+    return finish(
+        ax, dict(profiles.share), [note], "Performance profiles", title, subtitle,
+        x="ratio to the regret of the instance's best learner", y="share of runs at or below",
+    )  # fmt: skip

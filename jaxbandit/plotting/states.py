@@ -26,16 +26,18 @@ from jaxbandit.plotting.figures import (
     TICK_SIZE,
     TITLE_SIZE,
     Drawn,
+    axes_of,
     balanced,
     caption_of,
     compact,
     figure_of,
+    grid_of,
     literal,
-    new_figure,
+    panel_axes,
     readable,
 )
 from jaxbandit.results.axes import whole
-from jaxbandit.results.selection import instance_of
+from jaxbandit.results.dataset import crop, instance_of, runs_of
 from jaxbandit.types import Array
 
 if TYPE_CHECKING:
@@ -101,7 +103,8 @@ def plot_active_sets(
         {1: (2, 3), 2: (2, 3)}
     """
     ds = whole(ds)
-    runs, ends = _phase_runs(ds, learner, instance, parameter)
+    alive = runs_of(ds, "active_actions", learner, instance, parameter)
+    runs = np.asarray(alive.transpose("seed", "phase", "stage", "level").values, np.float64)
     finished = [r + 1 for r in range(runs.shape[1]) if not np.isnan(runs[:, r]).all()]
     if not finished:
         raise ValueError(
@@ -120,20 +123,20 @@ def plot_active_sets(
     levels, stages = next(iter(data.values())).shape
     axes = state_axes(ax, len(chosen), columns, stages, levels, size)
     top = max(float(np.nanmax(runs)), 2.0)
+    titles = {phase: f"phase {phase}" for phase in chosen}
+    if "phase_end" in ds:
+        ends = runs_of(ds, "phase_end", learner, instance, parameter).median("seed")
+        for phase in chosen:
+            titles[phase] += f", episode {compact(float(f'{ends.values[phase - 1]:.2g}'))}"
     image = None
     for a, phase in zip(axes, chosen, strict=True):
         image = draw_cells(a, data[phase], 1.0, top, "{:.2g}")
         count = len(done[phase])
-        when = (
-            ""
-            if ends is None
-            else f", episode {compact(float(f'{np.nanmedian(ends[:, phase - 1]):.2g}'))}"
-        )
         seeds = "" if count == len(runs) else f" ({count} of {len(runs)} seeds)"
-        a.set_title(f"phase {phase}{when}{seeds}", loc="left", fontsize=TICK_SIZE, pad=3)
-    where = instance or str(ds["instance"].values[0])
+        panel_title(a, f"{titles[phase]}{seeds}")
     meaning = f"actions alive, mean of {len(runs)} seeds"
-    finish(axes, image, meaning, title or literal(f"{learner}, {where}"), ax is None)
+    name = f"{learner}, {alive['instance'].item()}"
+    finish(axes, image, meaning, title or literal(name), ax is None)
     return Drawn(figure_of(axes[0]), axes, data, meaning)
 
 
@@ -232,7 +235,7 @@ def plot_policy(
     learned_title = balanced(f"learned: {'; '.join(notes)}", int(wide / (LETTER * TICK_SIZE)))
     learned_title = learned_title if subtitle else "learned"
     for a, name in zip(axes, (learned_title, "optimal"), strict=True):
-        a.set_title(name, loc="left", fontsize=TICK_SIZE, pad=3)
+        panel_title(a, name)
     meaning = "" if names else "action" if not words.actions else "number of the action"
     finish(axes, image, meaning, title, ax is None, names, words.level)
     found = {**data, "different": different, "reached": reached}
@@ -254,57 +257,17 @@ def action_words(words: Labels, actions: np.ndarray) -> np.ndarray | None:
     return texts
 
 
-def _one_run_axis(
-    ds: Any, learner: str | None, instance: str | None, parameter: int | None, variable: str
-) -> Any:
-    """``ds[variable]`` of one learner, instance and parameter point, over seeds."""
-    accept("learner", learner, [str(name) for name in ds["learner"].values])
-    names = [str(name) for name in ds["instance"].values]
-    if instance is None and len(names) > 1:
-        raise ValueError(f"instance: not given; accepted: one of {', '.join(names)}")
-    accept("instance", names[0] if instance is None else instance, names)
-    if variable not in ds:
-        raise ValueError(f"ds: no variable {variable!r}; accepted: the Dataset of a sweep")
-    array = ds[variable].sel(learner=learner, instance=names[0] if instance is None else instance)
-    if "parameter" not in array.dims:
-        return array
-    size = array.sizes["parameter"]
-    chosen = 0 if parameter is None and size == 1 else parameter
-    if chosen is None or not 0 <= chosen < size:
-        raise ValueError(
-            f"parameter: {chosen}; accepted: an index 0..{size - 1} of the parameter grid"
-        )
-    return array.isel(parameter=chosen)
-
-
-def _phase_runs(
-    ds: Any, learner: str, instance: str | None, parameter: int | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Active actions [seeds, phases, H, k+1] and, if stored, phase ends [seeds, phases]."""
-    alive = _one_run_axis(ds, learner, instance, parameter, "active_actions")
-    runs = np.asarray(alive.transpose("seed", "phase", "stage", "level").values, np.float64)
-    if "phase_end" not in ds:
-        return runs, None
-    ends = _one_run_axis(ds, learner, instance, parameter, "phase_end")
-    return runs, np.asarray(ends.transpose("seed", "phase").values, np.float64)
-
-
 def _stored_policy(
     ds: Any, learner: str | None, instance: str | None, seed: int, parameter: int | None
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """Learned and optimal policy of a run, both [H, k+1] of the instance's own size, and a
     heading."""
-    runs = _one_run_axis(ds, learner, instance, parameter, "final_policy")
-    accept("seed", seed, list(range(runs.sizes["seed"])))
-    where = str(ds["instance"].values[0]) if instance is None else instance
-    learned = runs.isel(seed=seed).transpose("stage", "level").values
-    optimal = crop(ds["optimal_policy"].sel(instance=where).transpose("stage", "level").values)
-    stages, levels = optimal.shape
-    return (
-        np.asarray(learned, np.float64)[:stages, :levels],
-        optimal,
-        f"{learner}, {where}, seed {seed}",
-    )
+    runs = runs_of(ds, "final_policy", learner, instance, parameter)
+    accept("seed", seed, range(runs.sizes["seed"]))
+    where = runs["instance"].item()
+    best = ds["optimal_policy"].sel(instance=where).transpose("stage", "level").values
+    learned = crop(runs.isel(seed=seed).transpose("stage", "level").values, best)
+    return learned.astype(np.float64), crop(best), f"{learner}, {where}, seed {seed}"
 
 
 def _plan(
@@ -366,7 +329,7 @@ def plot_instance(
     *shared, _ = words.action(0, 0).split(" ") if words.actions else [""]
     action_title = f"optimal action: {' '.join(shared)} ..." if shared else "optimal action"
     for a, name in zip(axes, (action_title, "optimal value"), strict=True):
-        a.set_title(literal(name), loc="left", fontsize=TICK_SIZE, pad=3)
+        panel_title(a, literal(name))
     head = literal(repr(mdp)) if title is None else title
     finish(axes, None, "", head, ax is None, level=words.level)
     if not all(a.texts for a in axes):  # each panel has its own scale
@@ -375,14 +338,6 @@ def plot_instance(
     found = {"action": action, "value": value, "reached": reached}
     grey = "" if reached.all() else "; grey: never reached by the optimal policy"
     return Drawn(figure_of(axes[0]), axes, found, f"optimal action and value{grey}")
-
-
-def crop(values: np.ndarray) -> np.ndarray:
-    """Without the stages and levels that are nan throughout: padding of smaller instances."""
-    values = np.asarray(values, np.float64)
-    known = np.isfinite(values)
-    stages, levels = (np.flatnonzero(known.any(axis=axis)) for axis in (1, 0))
-    return values[: stages[-1] + 1, : levels[-1] + 1] if stages.size else values
 
 
 def upright(values: Array) -> np.ndarray:
@@ -399,23 +354,17 @@ def state_axes(
     size: tuple[float, float] | None = None,
 ) -> list[Axes]:
     """The given axes, or those of a new figure with room for cells of stages x levels."""
-    if ax is not None:
-        given = list(ax) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
-        if len(given) != number:
-            raise ValueError(f"ax: {len(given)} axes; accepted: {number}, one per panel")
-        return given
-    columns = (1 if stages > MOST_STAGES else 2) if columns is None else columns
-    if columns < 1:
-        raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
-    across = min(columns, number)
-    rows = -(-number // across)
+    usual = 1 if stages > MOST_STAGES else 2
+    rows, across = grid_of(number, usual if columns is None else columns)
     cell = min((6.2 if across == 1 else 3.4) / stages, 0.45)
-    needed = (
-        across * (max(cell * stages, 1.75) + 0.35) + 0.9,
-        rows * (max(min(cell, 0.3), 0.2) * levels + 0.42) + 0.65,
-    )
-    size = (max(needed[0], 3.3), max(needed[1], 1.7)) if size is None else size
-    return new_figure(size, rows, across, number)[1]
+    width = across * (max(cell * stages, 1.75) + 0.35) + 0.9
+    height = rows * (max(min(cell, 0.3), 0.2) * levels + 0.42) + 0.65
+    return panel_axes(ax, number, (rows, across), size or (max(width, 3.3), max(height, 1.7)))
+
+
+def panel_title(ax: Axes, title: str) -> None:
+    """A small title at the left of a panel."""
+    ax.set_title(title, loc="left", fontsize=TICK_SIZE, pad=3)
 
 
 def draw_cells(
@@ -550,7 +499,7 @@ def plot_episode(
     across = -(-mdp.horizon // -(-mdp.horizon // MOST_BOXES))
     strips = -(-alive // across)
     width = max(5.0, 0.95 * (across + 1.6))
-    axes = new_figure((width, 2.1 * strips))[1][0] if ax is None else ax
+    axes = axes_of(ax, (width, 2.1 * strips))
     shown, filled = [], []
     for i, (level, action, outcome) in enumerate(
         zip(episode.levels, episode.actions, episode.outcomes, strict=True)

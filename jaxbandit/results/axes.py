@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit.checks import accept
+
 if TYPE_CHECKING:
     import xarray
 
@@ -70,6 +72,24 @@ def whole(part: Any, *needed: str) -> xarray.Dataset:
         dataset = dataset.assign(grown).assign_coords({axis: [value]})
         dataset = dataset.assign_coords({name: (axis, [of]) for name, of in scalars.items()})
     return dataset
+
+
+def only_one(argument: str, value: Any, known: list[str], without: str = "none") -> str:
+    """One of the ``known`` names: ``value``, which need not be given if there is one; ``without`` is accepted if there is none.
+
+    Example:
+        >>> only_one("instance", None, ["I1"])
+        'I1'
+        >>> only_one("instance", None, ["I1", "I2"])
+        Traceback (most recent call last):
+        ...
+        ValueError: instance: not given; accepted: one of I1, I2
+    """
+    if value is None and len(known) != 1:
+        listed = f"one of {', '.join(known)}" if known else without
+        raise ValueError(f"{argument}: not given; accepted: {listed}")
+    accept(argument, known[0] if value is None else value, known)
+    return known[0] if value is None else value
 
 
 def check_axes(ds: xarray.Dataset) -> xarray.Dataset:

@@ -210,7 +210,7 @@ def test_errors_name_what_is_accepted(ds):
     for arguments, message in [
         ({"panels": ["c"]}, "panels: 'c'; accepted: a, b"),
         ({"columns": 0}, "columns: 0; accepted"),
-        ({"ax": [ax]}, "ax: 1 axes; accepted: a sequence of at least 2"),
+        ({"ax": [ax]}, "ax: 1 axes; accepted: 2, one per panel"),
     ]:
         with pytest.raises(ValueError, match=message):
             plots.plot_panels(two, **arguments)

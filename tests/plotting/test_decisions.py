@@ -129,7 +129,7 @@ def test_values_are_sorted_and_other_parameters_make_lines(grid):
     values, band = drawn.data["UCB-VI, delta = 0.1"]
     assert values.tolist() == [1.0, 2.0]
     assert band.center.tolist() == [5.0, 2.0]
-    with pytest.raises(ValueError, match="parameter: not given; accepted: scale, delta"):
+    with pytest.raises(ValueError, match="parameter: not given; accepted: one of scale, delta"):
         plot_parameter(two)
 
 

@@ -5,7 +5,7 @@ import pytest
 from synthetic_sweep import synthetic_sweep
 
 import jaxbandit as jb
-from jaxbandit.plotting import files
+from jaxbandit.plotting import figures as files
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import xarray as xr
 
 import jaxbandit as jb
 from jaxbandit.mdp import digest
-from jaxbandit.results.selection import whole
+from jaxbandit.results.dataset import whole
 
 SMALL = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
 LARGE = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=3)

@@ -80,13 +80,13 @@ if TYPE_CHECKING:
     from jaxbandit.planning import policy_values as policy_values
     from jaxbandit.planning import regret as regret
     from jaxbandit.planning import visitation as visitation
+    from jaxbandit.plotting.curves import plot_comparison as plot_comparison
+    from jaxbandit.plotting.curves import plot_final as plot_final
     from jaxbandit.plotting.curves import plot_metric as plot_metric
     from jaxbandit.plotting.curves import plot_panels as plot_panels
+    from jaxbandit.plotting.curves import plot_parameter as plot_parameter
+    from jaxbandit.plotting.curves import plot_profiles as plot_profiles
     from jaxbandit.plotting.curves import plot_regret as plot_regret
-    from jaxbandit.plotting.decisions import plot_comparison as plot_comparison
-    from jaxbandit.plotting.decisions import plot_final as plot_final
-    from jaxbandit.plotting.decisions import plot_parameter as plot_parameter
-    from jaxbandit.plotting.decisions import plot_profiles as plot_profiles
     from jaxbandit.plotting.states import plot_active_sets as plot_active_sets
     from jaxbandit.plotting.states import plot_episode as plot_episode
     from jaxbandit.plotting.states import plot_instance as plot_instance

@@ -210,7 +210,7 @@ def gallery():
 
 
 def test_everything_is_on_the_page(monkeypatch):
-    """The pictures themselves are drawn in `tests/plotting/test_instance.py`."""
+    """The pictures themselves are drawn in `tests/plotting/test_states.py`."""
     tiny = Figure((1, 1))
     drawn = type("Drawn", (), {"figure": tiny})
     monkeypatch.setattr("jaxbandit.plotting.plot_instance", lambda *a, **b: drawn, raising=False)

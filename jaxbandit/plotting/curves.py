@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from jaxbandit.checks import accept, some, typed
 from jaxbandit.inspect.hardness import lai_robbins_of
 from jaxbandit.plotting.figures import (
     GREY,
+    LEGEND,
     LIGHT_GREY,
     NOTE_SIZE,
     TEXT_SIZE,
@@ -33,6 +34,7 @@ from jaxbandit.plotting.figures import (
     finish,
     grid_of,
     literal,
+    name_axes,
     number_axis,
     panel_axes,
     plain_axes,
@@ -64,7 +66,8 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 LABELS = ("direct", "legend", "none")
-SCALES = ("linear", "loglog", "symlog")
+Y_SCALES = {"linear": "linear", "loglog": "log", "symlog": "symlog"}
+"""What the y axis is with a ``scale``; the x axis is logarithmic with "loglog", else linear."""
 SHORTEST_RAMP = 3
 """From so many values of its parameters on, a learner's curves are tones of one colour."""
 DASHES: tuple[Any, ...] = ((0, (1, 1.5)), (0, (3, 1.5)), (0, (6, 2)), (0, (3, 1, 1, 1)))
@@ -207,16 +210,16 @@ def plot_regret(
     ax = axes_of(ax, size or (4.6, 3.1))
     panel = draw_panel(ax, ds, place, look)
     notes = [caption(ds, panel.bands, place.name), *panel.notes]
-    drawn = finish(
-        ax, panel.bands, notes, place.name, "" if over else title, subtitle and not over,
-        x="episode", y=regret_text(ds), ends=panel.ends if labels == "direct" else (),
-    )  # fmt: skip
+    name_axes(ax, "episode", regret_text(ds))
+    ends = panel.ends if labels == "direct" else []
+    shown, noted = "" if over else title, subtitle and not over
+    drawn = finish(ax, panel.bands, notes, place.name, shown, noted, ends)
     if over:
         head = literal(place.name) if title is None else title
         banner(drawn.figure, ax, head, drawn.caption if subtitle else "", grow=not size)
     elif labels == "legend":
         columns = 1 if len(panel.ends) < MANY_ENTRIES else 2
-        ax.legend(fontsize=TICK_SIZE, frameon=False, handlelength=3, ncols=columns)
+        ax.legend(fontsize=TICK_SIZE, ncols=columns, **LEGEND)
     _draw_inset(ax, ds, panel)
     return drawn
 
@@ -297,7 +300,7 @@ def plot_panels(
     if share_y:
         lows, highs = zip(*(panel.limits for panel in drawn.values()), strict=True)
         for a in axes:
-            number_axis(a, "y", min(lows), max(highs), "log" if scale == "loglog" else scale)
+            number_axis(a, "y", min(lows), max(highs), Y_SCALES[scale])
     counts = {name: count(ds, panel.bands, name) for name, panel in drawn.items()}
     same = len(set(counts.values())) == 1
     for a, name in zip(axes, chosen, strict=True):
@@ -324,13 +327,12 @@ def plot_panels(
         figure.draw_without_rendering()
     else:
         legend = axes[0].legend(
-            entries.values(), entries, fontsize=TEXT_SIZE, frameon=False, handlelength=3,
+            entries.values(), entries, fontsize=TEXT_SIZE, **LEGEND,
             title="\n".join(filter(None, (readable("title", head), note))),
         )  # fmt: skip
         legend.get_title().set(fontsize=NOTE_SIZE, color=GREY, multialignment="center")
         for a in axes:
-            a.set_xlabel("episode", fontsize=TEXT_SIZE)
-            a.set_ylabel(regret_text(ds), fontsize=TEXT_SIZE)
+            name_axes(a, "episode", regret_text(ds))
     for a, panel in zip(axes, drawn.values(), strict=True):
         _draw_inset(a, ds, panel)
     data = {name: panel.bands for name, panel in drawn.items()}
@@ -352,7 +354,7 @@ def final_text(ds: Dataset) -> str:
 
 def draw_panel(ax: Axes, ds: Dataset, place: Place, look: Look) -> Panel:
     """Draws the curves of an instance or a family into ``ax`` and sets scales, limits and ticks."""
-    accept("scale", look.scale, SCALES)
+    accept("scale", look.scale, Y_SCALES)
     log, linear = look.scale == "loglog", look.scale == "linear"
     if look.slope_guides and not log:
         raise ValueError(
@@ -384,7 +386,7 @@ def draw_panel(ax: Axes, ds: Dataset, place: Place, look: Look) -> Panel:
         seen = np.where(y > 0, y, np.nan) if log else y
         ax.plot(episodes, seen, color=GREY, lw=0.8, ls=dash, zorder=1.5, label=label)
         ends.append(End(label, episodes[-1], _last(y), GREY))
-    _episode_axes(ax, episodes, (low, high, "log" if log else look.scale))
+    _episode_axes(ax, episodes, (low, high, Y_SCALES[look.scale]))
     marked = False
     for curve in names if look.phases and "phase_end" in ds else ():
         if curve.label in bands:
@@ -490,19 +492,18 @@ def _last(values: np.ndarray) -> float:
     return float(finite[-1]) if finite.size else np.nan
 
 
-def _limits(bands: Any, scale: str) -> tuple[float, float]:
-    centers = np.concatenate([b.center for b in bands])
-    highs = np.concatenate([np.where(np.isfinite(b.high), b.high, b.center) for b in bands])
-    top = float(np.nanmax(highs))
+def _limits(bands: Iterable[Band], scale: str) -> tuple[float, float]:
+    centers = np.array([b.center for b in bands])
+    top = max(float(np.nanmax(np.fmax(b.high, b.center))) for b in bands)
+    positive = centers[centers > 0]
     if scale == "linear":
         return 0.0, 1.05 * top if top > 0 else 1.0
-    positive = centers[centers > 0]
     if not positive.size:
         raise ValueError(
             f"scale: {scale!r} with no positive regret; accepted: 'linear' for these curves"
         )
     if scale == "symlog":  # the smallest curve ends in the logarithmic part
-        ends = [last for last in (_last(b.center) for b in bands) if last > 0]
+        ends = [last for last in map(_last, centers) if last > 0]
         return 10.0 ** np.floor(np.log10(min(ends, default=top) / 2)), 1.3 * top
     return 0.7 * float(positive.min()), 1.3 * top
 
@@ -685,10 +686,9 @@ def plot_metric(
     low = 0.7 * bottom if log else bottom - room if bottom < 0 else 0.0
     _episode_axes(ax, episodes, (low, 1.3 * top if log else top + room, scale))
     where = ", ".join(f"{dim} {value}" for dim, value in (at or {}).items())
-    return finish(
-        ax, bands, [caption(ds, bands, place.name)], place.name, title, subtitle,
-        x="episode", y=literal(f"{name} at {where}" if where else name), ends=ends,
-    )  # fmt: skip
+    name_axes(ax, "episode", literal(f"{name} at {where}" if where else name))
+    notes = [caption(ds, bands, place.name)]
+    return finish(ax, bands, notes, place.name, title, subtitle, ends)
 
 
 def metric_names(ds: Dataset) -> list[str]:
@@ -786,7 +786,8 @@ def plot_final(
         raise ValueError("x_scale: 'log' with regret 0; accepted: 'linear'")
     number_axis(ax, "x", 0.8 * every.min() if log else 0.0, 1.05 * top if top > 0 else 1.0, log)
     notes = [caption(ds, bands, place.name), "a dot is a run"]
-    return finish(ax, data, notes, place.name, title, subtitle, x=final_text(ds))
+    name_axes(ax, final_text(ds), "")
+    return finish(ax, data, notes, place.name, title, subtitle)
 
 
 def _name_rows(ax: Axes, names: Sequence[str]) -> None:
@@ -859,17 +860,8 @@ def plot_parameter(
     ax = axes_of(ax, size)
     ends = _draw_lines(ax, lines, y_scale == "log", colors or {}, names or {})
     notes = [caption(ds, {label: b for label, (_, b) in lines.items()}, place.name)]
-    return finish(
-        ax,
-        lines,
-        notes,
-        place.name,
-        title,
-        subtitle,
-        x=literal(parameter),
-        y=final_text(ds),
-        ends=ends,
-    )
+    name_axes(ax, literal(parameter), final_text(ds))
+    return finish(ax, lines, notes, place.name, title, subtitle, ends)
 
 
 def _final_regret(
@@ -992,7 +984,8 @@ def plot_comparison(
         literal(f"paired over {comparison.replicates}; grey: not decided"),
     ]
     data = {(pair.better, pair.worse): pair for pair in pairs}
-    return finish(ax, data, notes, "All pairs", title, subtitle, x="difference of regret")
+    name_axes(ax, "difference of regret", "")
+    return finish(ax, data, notes, "All pairs", title, subtitle)
 
 
 def plot_profiles(
@@ -1022,13 +1015,12 @@ def plot_profiles(
     draw_bands(ax, profiles.ratios, profiles.share, styles(list(profiles.share)))
     ends = (float(profiles.ratios[0]), float(profiles.ratios[-1]))
     set_axes(ax, (*ends, True), (0.0, 1.02, False))
-    ax.legend(fontsize=TICK_SIZE, frameon=False, handlelength=3, loc="best")
+    ax.legend(fontsize=TICK_SIZE, loc="best", **LEGEND)
     one = next(iter(profiles.share.values()))
     note = (
         f"{profiles.num_instances} instances x {profiles.num_seeds} seeds; "
         f"{100 * one.level:g} % score intervals, stratified by instance"
     ) + ("; few seeds: cover less if skewed" if one.warning else "")
-    return finish(
-        ax, dict(profiles.share), [note], "Performance profiles", title, subtitle,
-        x="ratio to the regret of the instance's best learner", y="share of runs at or below",
-    )  # fmt: skip
+    x = "ratio to the regret of the instance's best learner"
+    name_axes(ax, x, "share of runs at or below")
+    return finish(ax, dict(profiles.share), [note], "Performance profiles", title, subtitle)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 GREY, LIGHT_GREY = "#595959", "#b0b0b0"
 TITLE_SIZE, TEXT_SIZE, TICK_SIZE, NOTE_SIZE = 9.0, 8.0, 7.0, 6.5
+LEGEND: dict[str, Any] = {"frameon": False, "handlelength": 3}
 LETTER = 0.56
 """Mean width of a letter, in font sizes."""
 KNOWN = {"orderedexpref": ("#D55E00", 1), "expref": ("#0072B2", 0), "ucbvi": ("#009E73", 2)}
@@ -282,17 +283,12 @@ def number_axis(ax: Axes, which: str, low: float, high: float, log: str | bool) 
         ticks = inside(ticker.MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
         axis.set_minor_locator(ticker.NullLocator())
     else:
-        powers = inside(10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1))
-        few = len(powers) < 2
-        ticks = (
-            inside(ticker.LogLocator(subs=(1.0, 2.0, 5.0)).tick_values(low, high))
-            if few
-            else powers
-        )
+        ticks = inside(10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1))
+        steps = inside(np.outer(10.0 ** np.arange(-12, 16), np.arange(2, 10)).ravel())
+        if len(ticks) < 2:
+            some = ticker.LogLocator(subs=(1.0, 2.0, 5.0)).tick_values(low, high)
+            ticks, steps = inside(some), []
         ticks = [0.0, *ticks] if scale == "symlog" else ticks
-        steps = (
-            [] if few else inside(np.outer(10.0 ** np.arange(-12, 16), np.arange(2, 10)).ravel())
-        )
         axis.set_minor_locator(ticker.FixedLocator(steps))
         axis.set_minor_formatter(ticker.NullFormatter())
     axis.set_major_locator(ticker.FixedLocator(ticks))
@@ -427,6 +423,13 @@ def heading(ax: Axes, title: str, notes: Sequence[str], subtitle: bool = True) -
     return caption_of(notes)
 
 
+def name_axes(ax: Axes, x: str, y: str) -> None:
+    """What stands below and beside the axes, unless it is empty."""
+    for text, write in ((x, ax.set_xlabel), (y, ax.set_ylabel)):
+        if text:
+            write(text, fontsize=TEXT_SIZE)
+
+
 def finish(
     ax: Axes,
     data: dict[Any, Any],
@@ -434,16 +437,9 @@ def finish(
     name: str,
     title: str | None,
     subtitle: bool = True,
-    *,
-    x: str = "",
-    y: str = "",
     ends: Sequence[End] = (),
 ) -> Drawn:
-    """Names the axes, writes the title (else the ``name``) with its notes and the labels of lines; the value of a figure of one
-    panel."""
-    ax.set_xlabel(x, fontsize=TEXT_SIZE)
-    if y:
-        ax.set_ylabel(y, fontsize=TEXT_SIZE)
+    """Writes the title (else the ``name``) with its notes and the labels of lines; the value of a figure of one panel."""
     caption = heading(ax, literal(name) if title is None else title, notes, subtitle)
     label_ends(ax, ends)
     return Drawn(figure_of(ax), ax, data, caption)
@@ -468,7 +464,7 @@ def banner(
     width, height = figure.get_size_inches()
     handles = of if isinstance(of, Sequence) else of.get_legend_handles_labels()[0]
     labels = [str(handle.get_label()) for handle in handles]
-    looks: dict[str, Any] = {"fontsize": size, "frameon": False, "handlelength": 3, "borderpad": 0}
+    looks: dict[str, Any] = {**LEGEND, "fontsize": size, "borderpad": 0}
     columns = _legend_columns(labels, 72 * width / size)
     row = 1.7 * size / 72
     beside = -(-len(labels) // columns) * row > 0.25 * (height + row * grow)

@@ -128,7 +128,7 @@ def plot_active_sets(
     for phase, found in done.items():
         if len(found) < len(runs):
             titles[phase] += f" ({len(found)} of {len(runs)} seeds)"
-    maps = [Map(titles[phase], data[phase], 1.0, top, "{:.2g}") for phase in chosen]
+    maps = [Map(titles[phase], data[phase], 1.0, top, form="{:.2g}") for phase in chosen]
     meaning = f"actions alive, mean of {len(runs)} seeds"
     title = title or literal(f"{learner}, {alive['instance'].item()}")
     axes = draw_maps(ax, maps, title, columns=columns, size=size, meaning=meaning)
@@ -310,7 +310,7 @@ def plot_instance(
     low, high = min(float(value.min()), 0.0), max(float(value.max()), 1e-9)
     maps = [
         action_map(head, action, max(1.0, mdp.num_actions - 1.0), labels, reached),
-        Map("optimal value", value, low, high, "{:.2f}", reached=reached),
+        Map("optimal value", value, low, high, form="{:.2f}", reached=reached),
     ]
     title = literal(repr(mdp)) if title is None else title
     axes = draw_maps(ax, maps, title, size=size, level=labels.level)

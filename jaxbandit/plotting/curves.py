@@ -361,13 +361,7 @@ def draw_panel(ax: Axes, ds: Dataset, place: Place, look: Look) -> Panel:
             f"slope_guides: {look.slope_guides} with scale {look.scale!r}; accepted: with scale 'loglog'"
         )
     names = curve_names(ds, look.learners, look.parameters)
-    every = curve_names(ds)
-    known = list(dict.fromkeys([*(c.learner for c in every), *(c.label for c in every)]))
-    for argument, given in (("colors", look.colors), ("names", look.names)):
-        for name in given or {}:
-            accept(argument, name, known)
-    style = curve_styles(names, look.colors)
-    shown_as = shown_names(every, look.names)
+    style, shown_as = looks_of(names, curve_names(ds), look.colors, look.names)
     episodes = np.asarray(ds["episode"].values, np.float64)
     bands = bands_of(ds, place, names, look.kind, look.level, look.key)
     if not bands:
@@ -454,16 +448,23 @@ def curve_styles(
     }
 
 
-def shown_names(
-    curves: Sequence[CurveName], names: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """What is written for every curve: ``names`` by label or by learner, else its label."""
-    given = names or {}
+def looks_of(
+    curves: Sequence[CurveName],
+    every: Sequence[CurveName],
+    colors: Mapping[str, str] | None,
+    names: Mapping[str, str] | None,
+) -> tuple[dict[str, Style], dict[str, str]]:
+    """Styles and names of curves, by label; ``colors`` and ``names`` are by label or learner of one of ``every`` curve."""
+    known = list(dict.fromkeys([*(c.learner for c in every), *(c.label for c in every)]))
+    for argument, given in (("colors", colors), ("names", names)):
+        for name in given or {}:
+            accept(argument, name, known)
+    written = names or {}
     shown = {}
     for label, learner, _ in curves:
-        of_learner = given.get(learner, learner) + label.removeprefix(learner)
-        shown[label] = given.get(label, of_learner)
-    return shown
+        of_learner = written.get(learner, learner) + label.removeprefix(learner)
+        shown[label] = written.get(label, of_learner)
+    return curve_styles(curves, colors), shown
 
 
 def caption(ds: Dataset, bands: Mapping[str, Band], name: str) -> str:
@@ -854,11 +855,10 @@ def plot_parameter(
         label: (np.array(list(runs)), _band(label, list(runs.values()), kind, level, key, of))
         for label, runs in _final_regret(ds, parameter, learners, place).items()
     }
-    for argument, given in (("colors", colors), ("names", names)):
-        for label in given or {}:
-            accept(argument, label, list(lines))
+    curves = [CurveName(label, label, None) for label in lines]
+    style, shown_as = looks_of(curves, curves, colors, names)
     ax = axes_of(ax, size)
-    ends = _draw_lines(ax, lines, y_scale == "log", colors or {}, names or {})
+    ends = _draw_lines(ax, lines, y_scale == "log", style, shown_as)
     notes = [caption(ds, {label: b for label, (_, b) in lines.items()}, place.name)]
     name_axes(ax, literal(parameter), final_text(ds))
     return finish(ax, lines, notes, place.name, title, subtitle, ends)
@@ -903,8 +903,8 @@ def _draw_lines(
     ax: Axes,
     lines: dict[str, tuple[np.ndarray, Band]],
     log_y: bool,
-    colors: Mapping[str, str],
-    names: Mapping[str, str],
+    style: Mapping[str, Style],
+    shown_as: Mapping[str, str],
 ) -> list[End]:
     """Draws the lines, sets the axes, and returns the line ends."""
     values = np.concatenate([x for x, _ in lines.values()])
@@ -915,21 +915,19 @@ def _draw_lines(
         )
     first, last = values[0] / 1.08, values[-1] * 1.08
     ends = []
-    usual = styles(list(lines))
     for line, (x, b) in lines.items():
-        style = usual[line]._replace(color=colors.get(line, usual[line].color))
-        label, end = literal(names.get(line, line)), float(x[-1])
+        (color, dash), label, end = style[line], literal(shown_as[line]), float(x[-1])
         if np.isnan(x).all():  # a level line: the learner does not have the parameter
             ends_of = {name: getattr(b, name)[[0, 0]] for name in ("center", "low", "high")}
             level, end = b._replace(**ends_of), last
-            draw_band(ax, np.array([first, last]), level, label, style)
+            draw_band(ax, np.array([first, last]), level, label, style[line])
         else:
             half = np.nan_to_num(np.abs([b.center - b.low, b.high - b.center]))
             ax.errorbar(
-                x, b.center, half, color=style.color, ls=style.line, lw=1.4, marker="o", ms=3,
+                x, b.center, half, color=color, ls=dash, lw=1.4, marker="o", ms=3,
                 elinewidth=0.9, capsize=2, label=label,
             )  # fmt: skip
-        ends.append(End(label, end, float(b.center[-1]), style.color))
+        ends.append(End(label, end, float(b.center[-1]), color))
     top = max(float(np.nanmax(np.fmax(b.high, b.center))) for _, b in lines.values())
     bottom = min(float(np.nanmin(b.center)) for _, b in lines.values())
     if log_y and not bottom > 0:

@@ -27,7 +27,6 @@ from jaxbandit.files import read_file, write_atomically
 from jaxbandit.results.axes import index_parameters
 
 if TYPE_CHECKING:
-    import h5py
     import xarray
 
 SUFFIX = ".nc"
@@ -39,6 +38,8 @@ MOST_INFLATION = 1100
 """Bytes of data per byte of file: zlib cannot compress more than 1032 to 1."""
 FILTERS = {1, 2, 3}
 """zlib, shuffle and Fletcher's checksum; HDF5 would look for others in libraries of the machine."""
+DEEPEST = 8
+"""Groups inside each other."""
 NUMBERS = "fiubcmM"
 """Kinds of data that are no text."""
 WRITTEN_BY = "accepted: a file written by jaxbandit.save"
@@ -208,40 +209,37 @@ def _texts(dataset: xarray.Dataset) -> Iterator[tuple[str, str]]:
 
 
 def _inspect_file(content: io.BytesIO, size: int) -> None:
-    """An error if reading the file of ``size`` bytes would open another one, or need more than it can hold."""
+    """An error if reading the file of ``size`` bytes would open another one, or need more than it can hold.
+
+    What has several names is looked at once.
+    """
     import h5py
 
     most = MOST_INFLATION * size + 2**20
+    total, seen = 0, set()
     with h5py.File(content, "r") as file:
-        total = _inspect_group(file, most, depth=0, seen=set())
+        groups: list[tuple[h5py.Group, int]] = [(file, 0)]
+        for group, depth in groups:
+            if depth > DEEPEST:
+                raise ValueError("its groups are nested too deeply")
+            for name in group:
+                if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                    raise ValueError(f"{name!r} is a link to another place")
+                member = h5py.h5o.open(group.id, name.encode("utf-8", "surrogateescape"))
+                place = h5py.h5o.get_info(member).addr
+                if place in seen:
+                    continue
+                seen.add(place)
+                if isinstance(member, h5py.h5d.DatasetID):
+                    total += _inspect_dataset(name, member, most)
+                elif isinstance(member, h5py.h5g.GroupID):
+                    groups.append((h5py.Group(member), depth + 1))
     if total > most:
         raise ValueError(f"it declares {total:,} bytes of data, more than it can hold")
 
 
-def _inspect_group(group: h5py.Group, most: int, depth: int, seen: set[int]) -> int:
-    """The bytes that the datasets of a group declare; what was ``seen`` under another name is not looked at again."""
-    import h5py
-
-    if depth > 8:
-        raise ValueError("its groups are nested too deeply")
-    total = 0
-    for name in group:
-        link = group.get(name, getlink=True)
-        if not isinstance(link, h5py.HardLink):
-            raise ValueError(f"{name!r} is a link to another place")
-        member = h5py.h5o.open(group.id, name.encode("utf-8", "surrogateescape"))
-        place = h5py.h5o.get_info(member).addr
-        if place in seen:
-            continue
-        seen.add(place)
-        if isinstance(member, h5py.h5d.DatasetID):
-            total += _inspect_dataset(name, member, most)
-        elif isinstance(member, h5py.h5g.GroupID):
-            total += _inspect_group(h5py.Group(member), most, depth + 1, seen)
-    return total
-
-
 def _inspect_dataset(name: str, dataset: Any, most: int) -> int:
+    """The bytes that it declares."""
     import h5py
 
     made = dataset.get_create_plist()

@@ -80,13 +80,13 @@ if TYPE_CHECKING:
     from jaxbandit.planning import policy_values as policy_values
     from jaxbandit.planning import regret as regret
     from jaxbandit.planning import visitation as visitation
+    from jaxbandit.plotting.curves import plot_comparison as plot_comparison
+    from jaxbandit.plotting.curves import plot_final as plot_final
     from jaxbandit.plotting.curves import plot_metric as plot_metric
     from jaxbandit.plotting.curves import plot_panels as plot_panels
+    from jaxbandit.plotting.curves import plot_parameter as plot_parameter
+    from jaxbandit.plotting.curves import plot_profiles as plot_profiles
     from jaxbandit.plotting.curves import plot_regret as plot_regret
-    from jaxbandit.plotting.decisions import plot_comparison as plot_comparison
-    from jaxbandit.plotting.decisions import plot_final as plot_final
-    from jaxbandit.plotting.decisions import plot_parameter as plot_parameter
-    from jaxbandit.plotting.decisions import plot_profiles as plot_profiles
     from jaxbandit.plotting.states import plot_active_sets as plot_active_sets
     from jaxbandit.plotting.states import plot_episode as plot_episode
     from jaxbandit.plotting.states import plot_instance as plot_instance
@@ -94,12 +94,12 @@ if TYPE_CHECKING:
     from jaxbandit.results import load as load
     from jaxbandit.results import references as references
     from jaxbandit.results import save as save
+    from jaxbandit.results.dataset import final_policy as final_policy
+    from jaxbandit.results.dataset import in_units as in_units
+    from jaxbandit.results.dataset import instance_of as instance_of
+    from jaxbandit.results.dataset import select as select
     from jaxbandit.results.references import reference as reference
     from jaxbandit.results.references import reference_sweep as reference_sweep
-    from jaxbandit.results.selection import final_policy as final_policy
-    from jaxbandit.results.selection import in_units as in_units
-    from jaxbandit.results.selection import instance_of as instance_of
-    from jaxbandit.results.selection import select as select
     from jaxbandit.studies import Range as Range
     from jaxbandit.studies import Tuner as Tuner
     from jaxbandit.studies import hooks as hooks

@@ -10,24 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbandit.checks import typed
+from jaxbandit.checks import accept, typed
 
 FORMATS = ("text", "markdown", "latex", "csv")
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "<": r"$<$",
-    ">": r"$>$",
-}
+_LATEX = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        **{character: f"${character}$" for character in "<>"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -67,8 +62,7 @@ class Table:
 
     def to(self, format: str = "text") -> str:
         """The table as "text", "markdown", "latex", "csv" or "html", without a newline at its end."""
-        if not isinstance(format, str) or format not in (*FORMATS, "html"):
-            raise ValueError(f"format: {format!r}; accepted: {', '.join(FORMATS)}, html")
+        accept("format", format, (*FORMATS, "html"))
         text = getattr(self, f"_{format}")([list(self.head), *map(list, self.rows)])
         apart = {"text": "\n", "markdown": "\n\n", "latex": "\n"}.get(format, "")
         comment = "% " if format == "latex" else ""
@@ -105,7 +99,7 @@ class Table:
         return "\n".join([first, f"|{'|'.join(bars)}|", *others])
 
     def _latex(self, lines: list[list[str]]) -> str:
-        plain = [["".join(_LATEX.get(x, x) for x in cell) for cell in line] for line in lines]
+        plain = [[cell.translate(_LATEX) for cell in line] for line in lines]
         first, *others = [f"  {' & '.join(line).rstrip()} \\\\" for line in self._aligned(plain)[0]]
         columns = "".join("r" if j in self.right else "l" for j in range(len(self.head)))
         above = [rf"\begin{{tabular}}{{{columns}}}", r"  \toprule", first, r"  \midrule"]
@@ -127,13 +121,8 @@ class Table:
 
     def _aligned(self, lines: list[list[str]]) -> tuple[list[list[str]], list[int]]:
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        fitted = [
-            [
-                cell.rjust(width) if j in self.right else cell.ljust(width)
-                for j, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ]
-            for line in lines
-        ]
+        fit = [str.rjust if j in self.right else str.ljust for j in range(len(widths))]
+        fitted = [[f(c, w) for f, c, w in zip(fit, line, widths, strict=True)] for line in lines]
         return fitted, widths
 
 
@@ -163,8 +152,7 @@ def write_table(
         UCB-VI,"1,500"
         ExpRef,20
     """
-    if not isinstance(format, str) or format not in FORMATS:
-        raise ValueError(f"format: {format!r}; accepted: {', '.join(FORMATS)}")
+    accept("format", format, FORMATS)
     return Table(head=head, rows=rows, right=right, rule=rule, note=note).to(format)
 
 

@@ -100,11 +100,14 @@ def test_labels_of_instances_are_shown(tmp_path):
     jb.plot_regret(jb.in_units(ds)).figure.draw_without_rendering()
 
 
-def test_cells_of_markdown_tables_stay_in_their_columns():
-    table = markdown_table(["a | b", "c"], [["<x>", "1 | 2"]])
+def test_cells_of_markdown_tables_stay_in_their_columns_and_are_no_html():
+    link = STRANGE["a link"]
+    table = markdown_table(["a | b", "c"], [["<x>", "1 | 2"], [link, "<b>y</b>"]])
+    assert not re.search(r"(?<!\\)[<\[]", table)
     page = text_to_html(table)
-    assert page.count("<td") == 2
-    assert all(f">{cell}</t" in page for cell in ("a | b", "c", "&lt;x&gt;", "1 | 2"))
+    assert page.count("<td") == 4
+    cells = ("a | b", "c", "&lt;x&gt;", "1 | 2", link, "&lt;b&gt;y&lt;/b&gt;")
+    assert all(f">{cell}</t" in page for cell in cells)
 
 
 @pytest.mark.parametrize(
@@ -137,12 +140,7 @@ def test_names_that_nobody_can_see_or_read_are_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-        "\u05e9\u05dc\u05d5\u05dd",
-        "\U0001f468\u200d\U0001f469",
-    ],
+    "name", ["\u0645\u06cc\u200c\u062e", "\u05e9\u05dc\u05d5\u05dd", "\U0001f468\u200d\U0001f469"]
 )
 def test_other_scripts_are_welcome(name):
     checks.names("learners", {name: 1})
@@ -158,21 +156,11 @@ def test_a_title_whose_mathematics_cannot_be_read_is_refused_by_name(title):
     jb.plot_final(ds, title=r"$H_1 = 15$ costs \$5").figure.draw_without_rendering()
 
 
-def test_names_are_no_links_and_no_html_in_markdown():
-    table = markdown_table(["a"], [["[x](javascript:alert(1))"], ["<b>y</b>"]])
-    assert not re.search(r"(?<!\\)[<\[]", table)
-    assert ">[x](javascript:alert(1))</td>" in text_to_html(table)
-    assert ">&lt;b&gt;y&lt;/b&gt;</td>" in text_to_html(table)
-
-
 @pytest.mark.filterwarnings("ignore:constrained_layout not applied")
 @pytest.mark.parametrize("name", ["x" * 200, "$" * 200], ids=["letters", "dollars"])
 def test_the_longest_names_are_drawn(name):
     """Also where two of them stand in one title, and where dollar signs are escaped."""
     ds = synthetic_sweep(instances=(name,)).assign_coords(learner=[name, "OrderedExpRef", "UCB-VI"])
-    for each in (
-        jb.plot_regret(ds),
-        jb.plot_active_sets(ds, name),
-        jb.plot_policy(ds, learner=name),
-    ):
+    drawn = (jb.plot_regret(ds), jb.plot_active_sets(ds, name), jb.plot_policy(ds, learner=name))
+    for each in drawn:
         each.figure.draw_without_rendering()

@@ -26,7 +26,6 @@ from tyro.conf import Positional, arg
 from jaxbandit import checks, description, plotting
 from jaxbandit.experiment import Format, Options, catalogue, load_experiment, read_parameters
 from jaxbandit.files import write_atomically
-from jaxbandit.plotting.files import files_of
 from jaxbandit.specs import Flag, Whole
 from jaxbandit.status import spinner
 from jaxbandit.sweeps.options import option
@@ -166,6 +165,7 @@ class Show:
             import jax
 
             import jaxbandit as jb
+            from jaxbandit.plotting.figures import files_of
         if self.figure is not None:
             refuse_existing("figure", files_of(self.figure), self.overwrite)
         with spinner("planning", elsewhere=False):
@@ -322,6 +322,7 @@ class Plot:
     def do(self) -> None:
         """Draws a file of results, or each file of a folder."""
         from jaxbandit.cli.report import read_results
+        from jaxbandit.plotting.figures import files_of
 
         checks.accept("what", self.what, FIGURES)
         with spinner(f"reading {self.results}", elsewhere=False):

@@ -30,7 +30,7 @@ from jaxbandit.description import (
 )
 from jaxbandit.experiment import experiments_folder, final_table, load_experiment
 from jaxbandit.files import read_file, regular_files, write_atomically
-from jaxbandit.plotting.files import read_about
+from jaxbandit.plotting.figures import read_about
 from jaxbandit.results.axes import RUNS, check_axes, described
 from jaxbandit.tabular import Table
 

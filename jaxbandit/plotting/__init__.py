@@ -1,6 +1,6 @@
 """Figures: curves of regret and metrics, regret against parameters, decisions, maps of states, episodes.
 
-`figures` and `files` hold what all figures share. Every function ``plot_NAME`` of this package is a
+`figures` holds what all figures share. Every function ``plot_NAME`` of this package is a
 figure: `FIGURES` lists them, and ``jaxbandit.plot_NAME`` and ``jaxbandit plot --what NAME`` find them there.
 May import: `stats`, `results`, `planning` and the model.
 """

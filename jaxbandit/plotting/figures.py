@@ -1,4 +1,4 @@
-"""What all figures share: `Drawn`, colours and line styles, numbers on axes, labels, legends, headings.
+"""What all figures share: `Drawn`, colours and line styles, axes and their numbers, labels, legends, headings, files.
 
 Figures are made through matplotlib's object interface, never through pyplot: nothing is registered
 globally, nothing needs a display, and a figure is freed with the value that holds it. A notebook
@@ -7,18 +7,21 @@ shows the returned `Drawn`.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import os
 import pathlib
+import re
+import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jaxbandit import checks
-from jaxbandit.plotting.files import save_figure
+from jaxbandit.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,16 +29,26 @@ if TYPE_CHECKING:
 
 GREY, LIGHT_GREY = "#595959", "#b0b0b0"
 TITLE_SIZE, TEXT_SIZE, TICK_SIZE, NOTE_SIZE = 9.0, 8.0, 7.0, 6.5
+LEGEND: dict[str, Any] = {"frameon": False, "handlelength": 3}
 LETTER = 0.56
 """Mean width of a letter, in font sizes."""
 KNOWN = {"orderedexpref": ("#D55E00", 1), "expref": ("#0072B2", 0), "ucbvi": ("#009E73", 2)}
 """Okabe and Ito's colours, which stay apart for all common kinds of colour vision, and the places in
 `LINES` that the learners of the paper have if both are free."""
 OTHERS = ("#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A7A00")
+VARIANTS = (0.0, 0.4, -0.3, 0.7, -0.45)
+"""Tones of the variants of a learner: the colour itself, then darker and lighter by turns."""
 LINES: tuple[Any, ...] = (
     "-", (0, (5, 1.6)), (0, (6, 1.6, 1.2, 1.6)), (0, (1.2, 1.2)), (0, (4, 1.4, 1.2, 1.4, 1.2, 1.4)),
 )  # fmt: skip
 """Line styles, for prints in grey: the first three differ most."""
+FORMATS = ("png", "svg", "pdf", "eps", "pgf")
+USUAL_FORMATS = ("png", "svg", "pdf")
+"""Those of a path without a suffix; eps knows no transparency, and pgf needs LaTeX."""
+FILE_SETTINGS: dict[Any, Any] = {"pdf.fonttype": 42, "svg.hashsalt": "jaxbandit"}
+MATHEMATICS = re.compile(r"(?<!\\)\$[^$]*\$")
+COMMANDS = re.compile(r"[\\{}#&~$]")
+"""What LaTeX takes for more than a letter; matplotlib itself takes care of %, _ and ^."""
 
 
 class Drawn(NamedTuple):
@@ -84,9 +97,7 @@ class Drawn(NamedTuple):
         """One line: how many panels, and the names of what is drawn."""
         panels = len(self.axes) if isinstance(self.axes, (list, tuple, np.ndarray)) else 1
         drawn = [str(name) for name in self.data]
-        inside = [
-            str(name) for value in self.data.values() if isinstance(value, dict) for name in value
-        ]
+        inside = [str(n) for value in self.data.values() if isinstance(value, dict) for n in value]
         names = ", ".join(dict.fromkeys(inside or drawn))
         names = names if len(names) <= 70 else f"{names[:67]}..."
         width, height = self.figure.get_size_inches()
@@ -125,20 +136,17 @@ def styles(names: Sequence[str]) -> dict[str, Style]:
     places: dict[str, tuple[str, int, int]] = {}
     for name in sorted(names, key=lambda name: plain[name] not in KNOWN):  # exact names come first
         base = next((known for known in KNOWN if plain[name].startswith(known)), "")
-        number = used[base]
+        variant, number = divmod(used[base], 1 if base else len(OTHERS))
         used[base] += 1
-        if base:
-            color, line = KNOWN[base]
-            places[name] = color, line, number
-        else:
-            variant = number // len(OTHERS)
-            places[name] = OTHERS[number % len(OTHERS)], variant, variant
+        places[name] = (*KNOWN.get(base, (OTHERS[number], variant)), variant)
     chosen: dict[str, Style] = {}
     for name in sorted(places, key=lambda name: places[name][2]):
         color, line, variant = places[name]
         taken = [other.line for other in chosen.values()]
         order = LINES[line:] + LINES[:line]
-        chosen[name] = Style(_tone(color, variant), min(order, key=taken.count))
+        place = VARIANTS[variant % len(VARIANTS)]
+        tone = _tone(color, -abs(place) if color == "#000000" else place)
+        chosen[name] = Style(tone, min(order, key=taken.count))
     return {name: chosen[name] for name in names}
 
 
@@ -149,24 +157,16 @@ def ramp(color: str, count: int) -> list[str]:
         >>> ramp("#0072B2", 3)
         ['#8CC0DC', '#0072B2', '#003350']
     """
+    places = np.linspace(-0.55, 0.55, count) if count > 1 else [0.0]
+    return [_tone(color, place) for place in places]
+
+
+def _tone(color: str, place: float) -> str:
+    """The colour on its way to white (``place`` -1) or to black (1)."""
     from matplotlib.colors import to_hex, to_rgb
 
-    base = np.array(to_rgb(color))
-    tones = []
-    for place in np.linspace(-0.55, 0.55, count) if count > 1 else [0.0]:
-        target = np.ones(3) if place < 0 else np.zeros(3)
-        red, green, blue = base + abs(place) * (target - base)
-        tones.append(to_hex((red, green, blue)).upper())
-    return tones
-
-
-def _tone(color: str, variant: int) -> str:
-    """The colour itself, then darker and lighter by turns."""
-    from matplotlib.colors import to_hex, to_rgb
-
-    share = (0.0, 0.4, 0.3, 0.7, 0.45)[variant % 5]
-    target = np.zeros(3) if variant % 2 and color != "#000000" else np.ones(3)
-    red, green, blue = (1 - share) * np.array(to_rgb(color)) + share * target
+    base, target = np.array(to_rgb(color)), np.full(3, float(place < 0))
+    red, green, blue = base + abs(place) * (target - base)
     return to_hex((red, green, blue)).upper()
 
 
@@ -233,6 +233,31 @@ def figure_of(ax: Axes) -> Figure:
     return ax.figure.canvas.figure
 
 
+def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """The given axes, or those of a new figure of this size."""
+    return new_figure(size)[1][0] if ax is None else ax
+
+
+def grid_of(number: int, columns: int) -> tuple[int, int]:
+    """Rows and columns of so many panels, with so many ``columns`` at most."""
+    if columns < 1:
+        raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
+    across = min(columns, number)
+    return -(-number // across), across
+
+
+def panel_axes(
+    ax: Any, number: int, grid: tuple[int, int], size: tuple[float, float]
+) -> list[Axes]:
+    """The given axes, one per panel, or those of a new figure of this size with a grid of rows and columns."""
+    if ax is None:
+        return new_figure(size, *grid, number)[1]
+    given = list(ax) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
+    if len(given) != number:
+        raise ValueError(f"ax: {len(given)} axes; accepted: {number}, one per panel")
+    return given
+
+
 def plain_axes(ax: Axes) -> None:
     """Light axes: no top and right spine, small ticks."""
     refuse_latex()
@@ -246,14 +271,7 @@ def number_axis(ax: Axes, which: str, low: float, high: float, log: str | bool) 
     """Scale ("linear", "log" or "symlog"; True is "log"), limits and round ticks of the "x" or "y"
     axis; no ticks beyond ``high`` if the limits grow. "symlog" is linear up to ``low`` and
     begins at 0."""
-    from matplotlib.ticker import (
-        FixedLocator,
-        FuncFormatter,
-        LogLocator,
-        MaxNLocator,
-        NullFormatter,
-        NullLocator,
-    )
+    from matplotlib import ticker
 
     scale = log if isinstance(log, str) else "log" if log else "linear"
     axis = getattr(ax, f"{which}axis")
@@ -262,20 +280,28 @@ def number_axis(ax: Axes, which: str, low: float, high: float, log: str | bool) 
     getattr(ax, f"set_{which}lim")(0.0 if scale == "symlog" else low, high)
     inside = lambda ticks: [t for t in ticks if low * (1 - 1e-9) <= t <= high * (1 + 1e-9)]  # noqa: E731
     if scale == "linear":
-        ticks = inside(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
-        axis.set_minor_locator(NullLocator())
+        ticks = inside(ticker.MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+        axis.set_minor_locator(ticker.NullLocator())
     else:
-        powers = inside(10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1))
-        few = len(powers) < 2
-        ticks = inside(LogLocator(subs=(1.0, 2.0, 5.0)).tick_values(low, high)) if few else powers
+        ticks = inside(10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1))
+        steps = inside(np.outer(10.0 ** np.arange(-12, 16), np.arange(2, 10)).ravel())
+        if len(ticks) < 2:
+            some = ticker.LogLocator(subs=(1.0, 2.0, 5.0)).tick_values(low, high)
+            ticks, steps = inside(some), []
         ticks = [0.0, *ticks] if scale == "symlog" else ticks
-        steps = (
-            [] if few else inside(np.outer(10.0 ** np.arange(-12, 16), np.arange(2, 10)).ravel())
-        )
-        axis.set_minor_locator(FixedLocator(steps))
-        axis.set_minor_formatter(NullFormatter())
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
+        axis.set_minor_locator(ticker.FixedLocator(steps))
+        axis.set_minor_formatter(ticker.NullFormatter())
+    axis.set_major_locator(ticker.FixedLocator(ticks))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: compact(value)))
+
+
+def set_axes(
+    ax: Axes, x: tuple[float, float, str | bool], y: tuple[float, float, str | bool]
+) -> None:
+    """Light axes with numbers: low, high and scale of both, as `number_axis` takes them."""
+    plain_axes(ax)
+    number_axis(ax, "x", *x)
+    number_axis(ax, "y", *y)
 
 
 class End(NamedTuple):
@@ -387,18 +413,36 @@ def heading(ax: Axes, title: str, notes: Sequence[str], subtitle: bool = True) -
     most = max(20, int(room / (LETTER * NOTE_SIZE)))
     text = "\n".join(balanced(note, most) for note in notes if note and subtitle)
     lines = text.count("\n") + 1 if text else 0
-    ax.set_title(
-        readable("title", title),
-        loc="left",
-        fontsize=TITLE_SIZE,
-        pad=4 + lines * NOTE_SIZE * 1.25,
-    )
+    above = 4 + lines * NOTE_SIZE * 1.25
+    ax.set_title(readable("title", title), loc="left", fontsize=TITLE_SIZE, pad=above)
     if text:
         ax.annotate(
             text, (0, 1), (0, 3), xycoords="axes fraction", textcoords="offset points", va="bottom",
             fontsize=NOTE_SIZE, color=GREY, linespacing=1.15, annotation_clip=False,
         )  # fmt: skip
     return caption_of(notes)
+
+
+def name_axes(ax: Axes, x: str, y: str) -> None:
+    """What stands below and beside the axes, unless it is empty."""
+    for text, write in ((x, ax.set_xlabel), (y, ax.set_ylabel)):
+        if text:
+            write(text, fontsize=TEXT_SIZE)
+
+
+def finish(
+    ax: Axes,
+    data: dict[Any, Any],
+    notes: Sequence[str],
+    name: str,
+    title: str | None,
+    subtitle: bool = True,
+    ends: Sequence[End] = (),
+) -> Drawn:
+    """Writes the title (else the ``name``) with its notes and the labels of lines; the value of a figure of one panel."""
+    caption = heading(ax, literal(name) if title is None else title, notes, subtitle)
+    label_ends(ax, ends)
+    return Drawn(figure_of(ax), ax, data, caption)
 
 
 def banner(
@@ -416,10 +460,11 @@ def banner(
     goes beside the panels, with long labels broken into lines. With ``grow`` the figure becomes
     larger by as much, else the panels smaller.
     """
+    readable("title", title)
     width, height = figure.get_size_inches()
     handles = of if isinstance(of, Sequence) else of.get_legend_handles_labels()[0]
     labels = [str(handle.get_label()) for handle in handles]
-    looks: dict[str, Any] = {"fontsize": size, "frameon": False, "handlelength": 3, "borderpad": 0}
+    looks: dict[str, Any] = {**LEGEND, "fontsize": size, "borderpad": 0}
     columns = _legend_columns(labels, 72 * width / size)
     row = 1.7 * size / 72
     beside = -(-len(labels) // columns) * row > 0.25 * (height + row * grow)
@@ -436,10 +481,7 @@ def banner(
     wide = width + right * grow
     texts = []
     top = 0.06
-    for words, points, color in (
-        (title, TITLE_SIZE, "black"),
-        (note, NOTE_SIZE, GREY),
-    ):
+    for words, points, color in ((title, TITLE_SIZE, "black"), (note, NOTE_SIZE, GREY)):
         if words:
             shown = balanced(words, max(20, int((wide - 0.2) * 72 / (LETTER * points))))
             texts.append((shown, points, color, top))
@@ -495,3 +537,140 @@ def readable(argument: str, value: Any) -> str:
                 r"\$ for a dollar sign, and formulas between two of them that matplotlib draws"
             ) from None
     return value
+
+
+def save_figure(
+    figure: Any,
+    path: str | os.PathLike,
+    formats: Sequence[str] | None = None,
+    dpi: int = 200,
+    about: Mapping[str, str] | None = None,
+) -> list[pathlib.Path]:
+    """Writes a figure to ``path`` in each format and returns the files; folders are made as needed.
+
+    A path that ends in .png, .svg, .pdf, .eps or .pgf gives that format (unless ``formats`` says
+    otherwise), a path without a suffix png, svg and pdf; any other suffix is refused. Each file is
+    written aside and renamed, so a reader never sees half a file. Files carry no date: the same
+    commands give the same files. A png, svg or pdf has the caption of a `Drawn` as its Description;
+    ``about`` adds to it, such as {"Title": "Regret"}, in png files.
+
+    Example:
+        >>> import tempfile
+        >>> from matplotlib.figure import Figure
+        >>> figure = Figure((2, 2))
+        >>> [file.name for file in save_figure(figure, tempfile.mkdtemp() + "/folder/name")]
+        ['name.png', 'name.svg', 'name.pdf']
+        >>> save_figure(figure, "name.jpg")
+        Traceback (most recent call last):
+        ...
+        ValueError: path: name.jpg ends in '.jpg'; accepted: png, svg, pdf, eps, pgf, or no suffix
+    """
+    import matplotlib
+
+    figure, caption = (figure.figure, figure.caption) if isinstance(figure, Drawn) else (figure, "")
+    files = files_of(path, formats)
+    if any(file.suffix == ".pgf" for file in files):
+        program = str(matplotlib.rcParams["pgf.texsystem"])
+        if shutil.which(program) is None:
+            raise ValueError(
+                f"formats: 'pgf' needs LaTeX ({program}), which is not installed here; "
+                f"accepted without it: {', '.join(form for form in FORMATS if form != 'pgf')}"
+            )
+        check_texts(figure)
+    written = []
+    for file in files:
+        form = file.suffix[1:]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        described = {"Description": caption} if caption else {}
+        facts: dict[str, Any] = {
+            "png": {**described, **(about or {})},
+            "svg": {"Date": None, **described},
+            "pdf": {"CreationDate": None, **({"Subject": caption} if caption else {})},
+            "eps": {"CreationDate": None},
+        }
+        content = io.BytesIO()
+        opaque = _opaque(figure) if form == "eps" else contextlib.nullcontext()
+        with matplotlib.rc_context(FILE_SETTINGS), opaque:
+            figure.savefig(content, format=form, dpi=dpi, metadata=facts.get(form))
+        try:
+            write_atomically(file, content.getvalue())
+        except OSError as error:
+            raise OSError(error.errno, f"cannot write the figure to {file}: {error}") from error
+        written.append(file)
+    return written
+
+
+def read_about(data: bytes) -> dict[str, str]:
+    """What a png file says about itself: "Description", "Title" and the like, as `save_figure` wrote
+    them; nothing if it is no png.
+
+    Example:
+        >>> read_about(b"no picture")
+        {}
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
+            return {str(key): str(value) for key, value in getattr(image, "text", {}).items()}
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return {}
+
+
+def files_of(path: str | os.PathLike, formats: Sequence[str] | None = None) -> list[pathlib.Path]:
+    """The files that `save_figure` writes for a path.
+
+    Example:
+        >>> [str(file) for file in files_of("a/name.svg")]
+        ['a/name.svg']
+    """
+    path = pathlib.Path(path)
+    suffix = path.suffix[1:].lower()
+    # "k=0.5" has a dot, too: only what looks like the name of a file type is taken for one
+    if suffix in FORMATS:
+        formats = [suffix] if formats is None else formats
+        path = path.with_suffix("")
+    elif suffix.isalpha():
+        raise ValueError(
+            f"path: {path.name} ends in {path.suffix!r}; accepted: {', '.join(FORMATS)}, or no suffix"
+        )
+    for form in formats or ():
+        checks.accept("formats", form, FORMATS)
+    return [path.with_name(f"{path.name}.{form}") for form in formats or USUAL_FORMATS]
+
+
+def check_texts(figure: Figure) -> None:
+    """An error if LaTeX, through which a pgf file goes, would read a name as commands."""
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()  # ticks get their texts when they are drawn
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        found = COMMANDS.search(MATHEMATICS.sub("", text.get_text()))
+        if found:
+            raise ValueError(
+                f"formats: 'pgf' is LaTeX, and {text.get_text()!r} in this figure has the character {found[0]!r}; "
+                "accepted: names without \\ { } # & ~ $ (names= gives others), or another format"
+            )
+
+
+@contextlib.contextmanager
+def _opaque(figure: Figure) -> Iterator[None]:
+    """Transparent areas in the colour that they have on white: PostScript knows no transparency."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgb
+
+    changed: list[tuple[Any, Any, Any]] = []
+    for area in figure.findobj(PolyCollection):
+        share, colors = area.get_alpha(), np.asarray(area.get_facecolor())
+        if share is not None and 0 <= share < 1 and len(colors):
+            changed.append((area, share, colors))
+            red, green, blue = (1 - share * (1 - part) for part in to_rgb(tuple(colors[0][:3])))
+            area.set_alpha(None)
+            area.set_facecolor((red, green, blue))
+    try:
+        yield
+    finally:
+        for area, share, colors in changed:
+            area.set_facecolor(colors)
+            area.set_alpha(share)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,21 +26,22 @@ from jaxbandit.plotting.figures import (
     TICK_SIZE,
     TITLE_SIZE,
     Drawn,
+    axes_of,
     balanced,
     caption_of,
     compact,
     figure_of,
+    grid_of,
     literal,
-    new_figure,
+    panel_axes,
     readable,
 )
 from jaxbandit.results.axes import whole
-from jaxbandit.results.selection import instance_of
+from jaxbandit.results.dataset import crop, instance_of, runs_of
 from jaxbandit.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
 
 SMALLEST_VISIT = 1e-9
 """States visited with a smaller probability count as never reached."""
@@ -101,7 +102,8 @@ def plot_active_sets(
         {1: (2, 3), 2: (2, 3)}
     """
     ds = whole(ds)
-    runs, ends = _phase_runs(ds, learner, instance, parameter)
+    alive = runs_of(ds, "active_actions", learner, instance, parameter)
+    runs = np.asarray(alive.transpose("seed", "phase", "stage", "level").values, np.float64)
     finished = [r + 1 for r in range(runs.shape[1]) if not np.isnan(runs[:, r]).all()]
     if not finished:
         raise ValueError(
@@ -117,23 +119,19 @@ def plot_active_sets(
         phase: runs[~np.isnan(runs[:, phase - 1]).all(axis=(1, 2)), phase - 1] for phase in chosen
     }
     data = {phase: upright(crop(alive.mean(axis=0))) for phase, alive in done.items()}
-    levels, stages = next(iter(data.values())).shape
-    axes = state_axes(ax, len(chosen), columns, stages, levels, size)
     top = max(float(np.nanmax(runs)), 2.0)
-    image = None
-    for a, phase in zip(axes, chosen, strict=True):
-        image = draw_cells(a, data[phase], 1.0, top, "{:.2g}")
-        count = len(done[phase])
-        when = (
-            ""
-            if ends is None
-            else f", episode {compact(float(f'{np.nanmedian(ends[:, phase - 1]):.2g}'))}"
-        )
-        seeds = "" if count == len(runs) else f" ({count} of {len(runs)} seeds)"
-        a.set_title(f"phase {phase}{when}{seeds}", loc="left", fontsize=TICK_SIZE, pad=3)
-    where = instance or str(ds["instance"].values[0])
+    titles = {phase: f"phase {phase}" for phase in chosen}
+    if "phase_end" in ds:
+        ends = runs_of(ds, "phase_end", learner, instance, parameter).median("seed").values
+        for phase in chosen:
+            titles[phase] += f", episode {compact(float(f'{ends[phase - 1]:.2g}'))}"
+    for phase, found in done.items():
+        if len(found) < len(runs):
+            titles[phase] += f" ({len(found)} of {len(runs)} seeds)"
+    maps = [Map(titles[phase], data[phase], 1.0, top, form="{:.2g}") for phase in chosen]
     meaning = f"actions alive, mean of {len(runs)} seeds"
-    finish(axes, image, meaning, title or literal(f"{learner}, {where}"), ax is None)
+    title = title or literal(f"{learner}, {alive['instance'].item()}")
+    axes = draw_maps(ax, maps, title, columns=columns, size=size, meaning=meaning)
     return Drawn(figure_of(axes[0]), axes, data, meaning)
 
 
@@ -185,12 +183,19 @@ def plot_policy(
         >>> drawn.data["learned"].shape, bool(drawn.data["different"].any())
         ((2, 4), True)
     """
+    from matplotlib.patches import Rectangle
+
     if hasattr(policy, "data_vars"):
-        policy = whole(policy)
-        learned, stored, heading = _stored_policy(policy, learner, instance, seed, parameter)
+        ds = whole(policy)
+        runs = runs_of(ds, "final_policy", learner, instance, parameter)
+        accept("seed", seed, range(runs.sizes["seed"]))
+        where = runs["instance"].item()
+        best = ds["optimal_policy"].sel(instance=where).transpose("stage", "level").values
+        learned = crop(runs.isel(seed=seed).transpose("stage", "level").values, best)
+        learned = learned.astype(np.float64)
         if against is None:
-            against = instance_of(policy, instance) if "mdp_prob" in policy else stored
-        title = literal(heading) if title is None else title
+            against = instance_of(ds, where) if "mdp_prob" in ds else crop(best)
+        title = literal(f"{learner}, {where}, seed {seed}") if title is None else title
     else:
         learned = np.asarray(real_array("policy", policy), np.float64)
     if against is None:
@@ -214,27 +219,25 @@ def plot_policy(
     )
     unlike = data["learned"] != data["optimal"] if losing is None else upright(losing) > 0
     different = known & reached & unlike
-    levels, stages = known.shape
-    axes = state_axes(ax, 2, None, stages, levels, size)
     top = max(1.0, float(np.nanmax([*data["learned"].flat, *data["optimal"].flat])))
-    words = labels_of(against) if isinstance(against, MDP) else Labels()
-    names = common_names(words)
+    labels = labels_of(against) if isinstance(against, MDP) else Labels()
+    names = common_names(labels)
     top = max(top, len(names) - 1.0)
-    hidden, text = np.where(reached, data["learned"], np.nan), action_words(words, data["learned"])
-    image = draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, text, whole=True)
-    text = action_words(words, data["optimal"])
-    draw_cells(axes[1], data["optimal"], 0.0, top, "{:.0f}", words=text, whole=True)
-    frame_cells(axes[0], different)
     does = "differ" if losing is None else "lose something"
     notes = [f"{different.sum()} of {int((known & reached).sum())} states {does}"]
     notes += [] if reached.all() else ["grey: never reached"]
-    wide = 72 * figure_of(axes[0]).get_figwidth() * axes[0].get_position().width
-    learned_title = balanced(f"learned: {'; '.join(notes)}", int(wide / (LETTER * TICK_SIZE)))
-    learned_title = learned_title if subtitle else "learned"
-    for a, name in zip(axes, (learned_title, "optimal"), strict=True):
-        a.set_title(name, loc="left", fontsize=TICK_SIZE, pad=3)
-    meaning = "" if names else "action" if not words.actions else "number of the action"
-    finish(axes, image, meaning, title, ax is None, names, words.level)
+    head = f"learned: {'; '.join(notes)}" if subtitle else "learned"
+    maps = [
+        action_map(head, data["learned"], top, labels, reached),
+        action_map("optimal", data["optimal"], top, labels),
+    ]
+    meaning = "" if names else "action" if not labels.actions else "number of the action"
+    axes = draw_maps(ax, maps, title, size=size, level=labels.level, meaning=meaning, names=names)
+    for level, stage in zip(*np.nonzero(different), strict=True):
+        corner = (stage + 0.56, level + 0.56)
+        axes[0].add_patch(
+            Rectangle(corner, 0.88, 0.88, fill=False, edgecolor=DIFFERENT, linewidth=1.2)
+        )
     found = {**data, "different": different, "reached": reached}
     return Drawn(figure_of(axes[0]), axes, found, f"framed: {caption_of(notes)}")
 
@@ -244,67 +247,15 @@ def common_names(words: Labels) -> tuple[str, ...]:
     return words.actions[0] if words.actions and len(set(words.actions)) == 1 else ()
 
 
-def action_words(words: Labels, actions: np.ndarray) -> np.ndarray | None:
-    """The last word of every action's name ("0.5" of "accept from 0.5"), [levels, stages]."""
-    if not words.actions:
-        return None
-    texts = np.full(actions.shape, "", object)
+def action_map(
+    title: str, actions: np.ndarray, top: float, labels: Labels, reached: np.ndarray | None = None
+) -> Map:
+    """A map of actions; cells say the last word of the action's name ("0.5" of "accept from 0.5") if it has one."""
+    texts = np.full(actions.shape, "", object) if labels.actions else None
     for level, stage in zip(*np.nonzero(np.isfinite(actions)), strict=True):
-        texts[level, stage] = words.action(stage, int(actions[level, stage])).split(" ")[-1]
-    return texts
-
-
-def _one_run_axis(
-    ds: Any, learner: str | None, instance: str | None, parameter: int | None, variable: str
-) -> Any:
-    """``ds[variable]`` of one learner, instance and parameter point, over seeds."""
-    accept("learner", learner, [str(name) for name in ds["learner"].values])
-    names = [str(name) for name in ds["instance"].values]
-    if instance is None and len(names) > 1:
-        raise ValueError(f"instance: not given; accepted: one of {', '.join(names)}")
-    accept("instance", names[0] if instance is None else instance, names)
-    if variable not in ds:
-        raise ValueError(f"ds: no variable {variable!r}; accepted: the Dataset of a sweep")
-    array = ds[variable].sel(learner=learner, instance=names[0] if instance is None else instance)
-    if "parameter" not in array.dims:
-        return array
-    size = array.sizes["parameter"]
-    chosen = 0 if parameter is None and size == 1 else parameter
-    if chosen is None or not 0 <= chosen < size:
-        raise ValueError(
-            f"parameter: {chosen}; accepted: an index 0..{size - 1} of the parameter grid"
-        )
-    return array.isel(parameter=chosen)
-
-
-def _phase_runs(
-    ds: Any, learner: str, instance: str | None, parameter: int | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Active actions [seeds, phases, H, k+1] and, if stored, phase ends [seeds, phases]."""
-    alive = _one_run_axis(ds, learner, instance, parameter, "active_actions")
-    runs = np.asarray(alive.transpose("seed", "phase", "stage", "level").values, np.float64)
-    if "phase_end" not in ds:
-        return runs, None
-    ends = _one_run_axis(ds, learner, instance, parameter, "phase_end")
-    return runs, np.asarray(ends.transpose("seed", "phase").values, np.float64)
-
-
-def _stored_policy(
-    ds: Any, learner: str | None, instance: str | None, seed: int, parameter: int | None
-) -> tuple[np.ndarray, np.ndarray, str]:
-    """Learned and optimal policy of a run, both [H, k+1] of the instance's own size, and a
-    heading."""
-    runs = _one_run_axis(ds, learner, instance, parameter, "final_policy")
-    accept("seed", seed, list(range(runs.sizes["seed"])))
-    where = str(ds["instance"].values[0]) if instance is None else instance
-    learned = runs.isel(seed=seed).transpose("stage", "level").values
-    optimal = crop(ds["optimal_policy"].sel(instance=where).transpose("stage", "level").values)
-    stages, levels = optimal.shape
-    return (
-        np.asarray(learned, np.float64)[:stages, :levels],
-        optimal,
-        f"{learner}, {where}, seed {seed}",
-    )
+        if texts is not None:
+            texts[level, stage] = labels.action(stage, int(actions[level, stage])).split(" ")[-1]
+    return Map(title=title, values=actions, low=0.0, high=top, reached=reached, texts=texts)
 
 
 def _plan(
@@ -353,36 +304,22 @@ def plot_instance(
     values, policy = planning.optimal_values(mdp)
     action, value = upright(policy), upright(values[:-1])
     reached = upright(planning.visitation(mdp, policy)) > SMALLEST_VISIT
-    levels, stages = action.shape
-    axes = state_axes(ax, 2, None, stages, levels, size)
-    words = labels_of(mdp)
-    top = max(1.0, mdp.num_actions - 1.0)
-    hidden = np.where(reached, action, np.nan)
-    text = action_words(words, action)
-    images = [draw_cells(axes[0], hidden, 0.0, top, "{:.0f}", ~reached, text, whole=True)]
+    labels = labels_of(mdp)
+    *shared, _ = labels.action(0, 0).split(" ") if labels.actions else [""]
+    head = literal(f"optimal action: {' '.join(shared)} ..." if shared else "optimal action")
     low, high = min(float(value.min()), 0.0), max(float(value.max()), 1e-9)
-    shown = np.where(reached, value, np.nan)
-    images.append(draw_cells(axes[1], shown, low, high, "{:.2f}", ~reached))
-    *shared, _ = words.action(0, 0).split(" ") if words.actions else [""]
-    action_title = f"optimal action: {' '.join(shared)} ..." if shared else "optimal action"
-    for a, name in zip(axes, (action_title, "optimal value"), strict=True):
-        a.set_title(literal(name), loc="left", fontsize=TICK_SIZE, pad=3)
-    head = literal(repr(mdp)) if title is None else title
-    finish(axes, None, "", head, ax is None, level=words.level)
+    maps = [
+        action_map(head, action, max(1.0, mdp.num_actions - 1.0), labels, reached),
+        Map("optimal value", value, low, high, form="{:.2f}", reached=reached),
+    ]
+    title = literal(repr(mdp)) if title is None else title
+    axes = draw_maps(ax, maps, title, size=size, level=labels.level)
     if not all(a.texts for a in axes):  # each panel has its own scale
-        for a, image, names in zip(axes, images, (common_names(words), ()), strict=True):
-            color_bar([a], image, "", names)
+        for a, names in zip(axes, (common_names(labels), ()), strict=True):
+            color_bar([a], "", names)
     found = {"action": action, "value": value, "reached": reached}
     grey = "" if reached.all() else "; grey: never reached by the optimal policy"
     return Drawn(figure_of(axes[0]), axes, found, f"optimal action and value{grey}")
-
-
-def crop(values: np.ndarray) -> np.ndarray:
-    """Without the stages and levels that are nan throughout: padding of smaller instances."""
-    values = np.asarray(values, np.float64)
-    known = np.isfinite(values)
-    stages, levels = (np.flatnonzero(known.any(axis=axis)) for axis in (1, 0))
-    return values[: stages[-1] + 1, : levels[-1] + 1] if stages.size else values
 
 
 def upright(values: Array) -> np.ndarray:
@@ -390,60 +327,88 @@ def upright(values: Array) -> np.ndarray:
     return np.asarray(values, np.float64)[:, 1:].T
 
 
-def state_axes(
+class Map(NamedTuple):
+    """What a panel of states shows."""
+
+    title: str
+    values: np.ndarray
+    """float [levels 1..k, stages]; cells that are nan stay blank."""
+    low: float
+    high: float
+    form: str = ""
+    """Of the numbers in the cells; without one they are whole, and each has one colour."""
+    reached: np.ndarray | None = None
+    """bool [levels 1..k, stages]: the other cells are grey."""
+    texts: np.ndarray | None = None
+    """In place of the numbers."""
+
+
+def draw_maps(
     ax: Any,
-    number: int,
-    columns: int | None,
-    stages: int,
-    levels: int,
-    size: tuple[float, float] | None = None,
-) -> list[Axes]:
-    """The given axes, or those of a new figure with room for cells of stages x levels."""
-    if ax is not None:
-        given = list(ax) if isinstance(ax, (Sequence, np.ndarray)) else [ax]
-        if len(given) != number:
-            raise ValueError(f"ax: {len(given)} axes; accepted: {number}, one per panel")
-        return given
-    columns = (1 if stages > MOST_STAGES else 2) if columns is None else columns
-    if columns < 1:
-        raise ValueError(f"columns: {columns}; accepted: an integer >= 1")
-    across = min(columns, number)
-    rows = -(-number // across)
-    cell = min((6.2 if across == 1 else 3.4) / stages, 0.45)
-    needed = (
-        across * (max(cell * stages, 1.75) + 0.35) + 0.9,
-        rows * (max(min(cell, 0.3), 0.2) * levels + 0.42) + 0.65,
-    )
-    size = (max(needed[0], 3.3), max(needed[1], 1.7)) if size is None else size
-    return new_figure(size, rows, across, number)[1]
-
-
-def draw_cells(
-    ax: Axes,
-    values: np.ndarray,
-    low: float,
-    high: float,
-    form: str,
-    grey: np.ndarray | None = None,
-    words: np.ndarray | None = None,
+    maps: Sequence[Map],
+    title: str | None,
     *,
-    whole: bool = False,
-) -> AxesImage:
-    """Coloured cells with their numbers, or ``words``; nan cells are blank, ``grey`` ones grey. With ``whole`` each whole number
-    from ``low`` to ``high`` has one colour."""
+    columns: int | None = None,
+    size: tuple[float, float] | None = None,
+    level: str = "level",
+    meaning: str | None = None,
+    names: Sequence[str] = (),
+) -> list[Axes]:
+    """Draws maps of one shape into the given axes, or into those of a new figure with a title and, if colours have a
+    ``meaning``, one bar of them."""
+    levels, stages = maps[0].values.shape
+    usual = 1 if stages > MOST_STAGES else 2
+    rows, across = grid_of(len(maps), usual if columns is None else columns)
+    cell = min((6.2 if across == 1 else 3.4) / stages, 0.45)
+    width = across * (max(cell * stages, 1.75) + 0.35) + 0.9
+    height = rows * (max(min(cell, 0.3), 0.2) * levels + 0.42) + 0.65
+    axes = panel_axes(ax, len(maps), (rows, across), size or (max(width, 3.3), max(height, 1.7)))
+    for j, (a, shown) in enumerate(zip(axes, maps, strict=True)):
+        draw_cells(a, shown)
+        text = balanced(shown.title, int(_points_wide(a) / (LETTER * TICK_SIZE)))
+        a.set_title(text, loc="left", fontsize=TICK_SIZE, pad=3)
+        bottom, left = j + across >= len(maps), j % across == 0
+        if bottom or ax is not None:
+            a.set_xlabel("stage", fontsize=TICK_SIZE, labelpad=1)
+        if left or ax is not None:
+            a.set_ylabel(literal(level), fontsize=TICK_SIZE, labelpad=1)
+        if ax is None:
+            a.tick_params(labelbottom=bottom, labelleft=left)
+    if ax is None and meaning is not None:
+        color_bar(axes, meaning, names)
+    if ax is None and title is not None:
+        text = readable("title", title)
+        axes[0].figure.suptitle(text, fontsize=TITLE_SIZE, x=0.01, ha="left")
+    return axes
+
+
+def _points_wide(ax: Axes) -> float:
+    return 72 * figure_of(ax).get_figwidth() * ax.get_position().width
+
+
+def draw_cells(ax: Axes, shown: Map) -> None:
+    """Coloured cells with their numbers or texts."""
     from matplotlib import colormaps
 
+    low, high = shown.low, shown.high
+    values = (
+        shown.values if shown.reached is None else np.where(shown.reached, shown.values, np.nan)
+    )
     levels, stages = values.shape
     place: Any = {"origin": "lower", "aspect": "auto", "extent": (0.5, stages + 0.5, 0.5, levels + 0.5)}  # fmt: skip
     colors = colormaps["viridis"]
-    if whole and high - low < MOST_COLORS:
+    if not shown.form and high - low < MOST_COLORS:
         colors, low, high = colors.resampled(round(high - low) + 1), low - 0.5, high + 0.5
-    image = ax.imshow(values, cmap=colors, vmin=low, vmax=high, **place)
-    if grey is not None and grey.any():
-        ax.imshow(np.where(grey, 0.5, np.nan), cmap="Greys", vmin=0, vmax=1.6, **place)
+    ax.imshow(values, cmap=colors, vmin=low, vmax=high, **place)
+    if shown.reached is not None and not shown.reached.all():
+        ax.imshow(np.where(shown.reached, np.nan, 0.5), cmap="Greys", vmin=0, vmax=1.6, **place)
     cells = list(zip(*np.nonzero(np.isfinite(values)), strict=True))
-    texts = [form.format(values[at] + 0.0) if words is None else str(words[at]) for at in cells]
-    wide = 72 * figure_of(ax).get_figwidth() * ax.get_position().width / stages
+    form = shown.form or "{:.0f}"
+    texts = [
+        form.format(values[at] + 0.0) if shown.texts is None else str(shown.texts[at])
+        for at in cells
+    ]
+    wide = _points_wide(ax) / stages
     if 1.25 * wide / max(map(len, texts), default=1) < TICK_SIZE:
         texts = [text.removeprefix("0") if "." in text else text for text in texts]
     # a digit is about 0.6 of its size wide
@@ -458,51 +423,13 @@ def draw_cells(
     ax.set_yticks(range(1, levels + 1, max(1, levels // 6)))
     ax.tick_params(labelsize=TICK_SIZE, length=2, width=0.5, color=GREY)
     ax.spines[:].set_linewidth(0.5)
-    return image
 
 
-def frame_cells(ax: Axes, different: np.ndarray) -> None:
-    """A frame around each True cell."""
-    from matplotlib.patches import Rectangle
-
-    for level, stage in zip(*np.nonzero(different), strict=True):
-        box = Rectangle((stage + 0.56, level + 0.56), 0.88, 0.88, fill=False, edgecolor=DIFFERENT, linewidth=1.2)  # fmt: skip
-        ax.add_patch(box)
-
-
-def finish(
-    axes: list[Axes],
-    image: AxesImage | None,
-    meaning: str,
-    title: str | None,
-    own: bool,
-    names: Sequence[str] = (),
-    level: str = "level",
-) -> None:
-    """Axis names, one colour bar for all panels (whole numbers, or ``names`` of 0, 1, ...), and the
-    heading of an own figure."""
-    for j, a in enumerate(axes):
-        place = a.get_subplotspec() if own else None
-        across = place.get_gridspec().ncols if place is not None else 1
-        if place is None or j + across >= len(axes):  # no panel below
-            a.set_xlabel("stage", fontsize=TICK_SIZE, labelpad=1)
-        else:
-            a.tick_params(labelbottom=False)
-        if place is None or j % across == 0:
-            a.set_ylabel(literal(level), fontsize=TICK_SIZE, labelpad=1)
-        else:
-            a.tick_params(labelleft=False)
-    if own and image is not None:
-        color_bar(axes, image, meaning, names)
-    if own and title is not None:
-        text = readable("title", title)
-        axes[0].figure.suptitle(text, fontsize=TITLE_SIZE, x=0.01, ha="left")
-
-
-def color_bar(axes: list[Axes], image: AxesImage, meaning: str, names: Sequence[str]) -> None:
+def color_bar(axes: list[Axes], meaning: str, names: Sequence[str]) -> None:
     """What the colours of some panels are: numbers, or the ``names`` of 0, 1, ..."""
     from matplotlib.ticker import MaxNLocator
 
+    image = axes[0].images[0]
     bar = axes[0].figure.colorbar(image, ax=axes, pad=0.015, fraction=0.04, aspect=18)
     bar.set_label(meaning, fontsize=NOTE_SIZE)
     bar.ax.tick_params(labelsize=NOTE_SIZE, length=2, width=0.5)
@@ -540,58 +467,53 @@ def plot_episode(
         >>> len(jb.plot_episode(mdp, episode).data["box"])
         4
     """
+    from matplotlib.patches import Rectangle
+
     words = labels_of(single(mdp))
     typed("episode", episode, Episode, "an Episode, as trace gives it")
-    if len(episode.levels) != mdp.horizon:
+    levels, rewards = episode.levels, episode.rewards
+    if len(levels) != mdp.horizon:
         raise ValueError(
-            f"episode: {len(episode.levels)} stages; accepted: {mdp.horizon}, those of the mdp"
+            f"episode: {len(levels)} stages; accepted: {mdp.horizon}, those of the mdp"
         )
-    alive = 1 + int(np.max(np.flatnonzero(episode.levels), initial=0))
+    alive = 1 + int(np.max(np.flatnonzero(levels), initial=0))
     across = -(-mdp.horizon // -(-mdp.horizon // MOST_BOXES))
     strips = -(-alive // across)
     width = max(5.0, 0.95 * (across + 1.6))
-    axes = new_figure((width, 2.1 * strips))[1][0] if ax is None else ax
-    shown, filled = [], []
-    for i, (level, action, outcome) in enumerate(
-        zip(episode.levels, episode.actions, episode.outcomes, strict=True)
-    ):
-        paid, then = float(episode.rewards[i]), int(episode.next_levels[i])
-        shown.append(words.offers[i][outcome] if words.offers else short(paid))
-        filled.append(bool(level) and (then != level or paid > 0))
-        strip, x = divmod(i, across)
-        if strip >= strips:
-            continue
-        done = _two_lines(literal(words.action(i, int(action)))) if level else "-"
-        _box(axes, x, strip * STRIP, literal(shown[-1]), filled[-1], bool(level))
-        ink = "black" if level else LIGHT_GREY
-        rows = (("stage", str(i + 1), GREY), ("action", done, ink), ("level", str(level), ink))
-        for row, word, color in rows:
+    axes = axes_of(ax, (width, 2.1 * strips))
+    filled = (levels > 0) & ((episode.next_levels != levels) | (rewards > 0))
+    shown = [short(float(reward)) for reward in rewards]
+    if words.offers:
+        shown = [of[j] for of, j in zip(words.offers, episode.outcomes, strict=True)]
+    for i in range(min(mdp.horizon, strips * across)):
+        level, (strip, x) = int(levels[i]), divmod(i, across)
+        ink, edge = ("black", GREY) if level else (LIGHT_GREY, LIGHT_GREY)
+        color = TAKEN if filled[i] else LEFT if level else OVER
+        corner = (x - 0.42, 0.4 - strip * STRIP)
+        axes.add_patch(Rectangle(corner, 0.84, 0.7, facecolor=color, edgecolor=edge))
+        done = _two_lines(literal(words.action(i, int(episode.actions[i])))) if level else "-"
+        for row, word, color, size in (
+            ("offered", literal(shown[i]), "white" if filled[i] else ink, TITLE_SIZE),
+            ("stage", str(i + 1), GREY, TEXT_SIZE),
+            ("action", done, ink, TEXT_SIZE),
+            ("level", str(level), ink, TEXT_SIZE),
+        ):
             y = ROWS[row] - strip * STRIP
-            axes.text(x, y, word, ha="center", va="center", fontsize=TEXT_SIZE, color=color)
+            axes.text(x, y, word, ha="center", va="center", fontsize=size, color=color)
     boxes = "offered" if words.offers else "reward"
     names = {"stage": "stage", boxes: boxes, "action": "action", "level": literal(words.level)}
     for strip, (row, name) in itertools.product(range(strips), names.items()):
         y = ROWS[row] - strip * STRIP
         axes.text(-0.75, y, name, ha="right", va="center", fontsize=TEXT_SIZE, color=GREY)
-    axes.set_xlim(-2.1, across - 0.4)
-    axes.set_ylim(-0.75 - (strips - 1) * STRIP, 1.7)
-    axes.set(xticks=[], yticks=[])
+    axes.set(
+        xlim=(-2.1, across - 0.4), ylim=(-0.75 - (strips - 1) * STRIP, 1.7), xticks=[], yticks=[]
+    )
     axes.set_axis_off()
     apart = ": " if width > 7 else "\n"  # the words of a short row do not fit on one line
     head = f"{mdp!r}{apart}{literal(episode.note)}" if title is None else title
     axes.set_title(readable("title", head), fontsize=TITLE_SIZE, loc="left")
-    return Drawn(figure_of(axes), axes, {"box": shown, "filled": filled}, episode.note)
-
-
-def _box(axes: Axes, x: int, down: float, word: str, filled: bool, alive: bool) -> None:
-    from matplotlib.patches import Rectangle
-
-    color = TAKEN if filled else LEFT if alive else OVER
-    edge = GREY if alive else LIGHT_GREY
-    axes.add_patch(Rectangle((x - 0.42, 0.4 - down), 0.84, 0.7, facecolor=color, edgecolor=edge))
-    ink = "white" if filled else "black" if alive else LIGHT_GREY
-    y = ROWS["offered"] - down
-    axes.text(x, y, word, ha="center", va="center", fontsize=TITLE_SIZE, color=ink)
+    found = {"box": shown, "filled": filled.tolist()}
+    return Drawn(figure_of(axes), axes, found, episode.note)
 
 
 def _two_lines(words: str) -> str:

@@ -11,11 +11,14 @@ point, and ``varied`` [learner] says which these are.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from jaxbandit.checks import accept
 
 if TYPE_CHECKING:
     import xarray
@@ -55,21 +58,39 @@ def whole(part: Any, *needed: str) -> xarray.Dataset:
     for axis in ("learner", "instance", "seed"):
         if axis in dataset.dims:
             continue
-        value = dataset.coords[axis].item() if axis in dataset.coords else _unnamed(axis)
-        scalars = {
-            name: dataset.coords[name].values
-            for name in OF_AXES.get(axis, ())
+        found = {
+            name: dataset.coords[name].item()
+            for name in (axis, *OF_AXES.get(axis, ()))
             if name in dataset.coords and dataset.coords[name].ndim == 0
         }
-        dataset = dataset.drop_vars([axis, *scalars], errors="ignore")
+        found = {axis: 0 if axis == "seed" else axis} | found
+        dataset = dataset.drop_vars(found, errors="ignore")
         grown = {
-            name: variable.expand_dims({axis: [value]})
+            name: variable.expand_dims({axis: [found[axis]]})
             for name, variable in dataset.data_vars.items()
             if _has_axis(str(name), axis)
         }
-        dataset = dataset.assign(grown).assign_coords({axis: [value]})
-        dataset = dataset.assign_coords({name: (axis, [of]) for name, of in scalars.items()})
+        coordinates = {name: (axis, [value]) for name, value in found.items()}
+        dataset = dataset.assign(grown).assign_coords(coordinates)
     return dataset
+
+
+def only_one(argument: str, value: Any, known: list[str], without: str = "none") -> str:
+    """One of the ``known`` names: ``value``, which need not be given if there is one; ``without`` is accepted if there is none.
+
+    Example:
+        >>> only_one("instance", None, ["I1"])
+        'I1'
+        >>> only_one("instance", None, ["I1", "I2"])
+        Traceback (most recent call last):
+        ...
+        ValueError: instance: not given; accepted: one of I1, I2
+    """
+    if value is None and len(known) != 1:
+        listed = f"one of {', '.join(known)}" if known else without
+        raise ValueError(f"{argument}: not given; accepted: {listed}")
+    accept(argument, known[0] if value is None else value, known)
+    return known[0] if value is None else value
 
 
 def check_axes(ds: xarray.Dataset) -> xarray.Dataset:
@@ -94,36 +115,24 @@ def check_axes(ds: xarray.Dataset) -> xarray.Dataset:
             raise ValueError(
                 f"ds: regret along {axis!r}; accepted: {', '.join(RUNS)} (one of it: ds.isel({axis}=0))"
             )
-    for axis in RUNS:
-        if axis in ds.dims and not ds.sizes[axis]:
-            raise ValueError(f"ds: no {axis}; accepted: at least one")
-        if axis not in ds.dims or axis not in ds.coords:
-            if axis in ds.dims and axis in NAMED:
-                raise ValueError(f"ds: {axis}s without names; accepted: a coordinate {axis!r}")
-            continue
+    for axis in (axis for axis in RUNS if axis in ds.dims):
         values = ds[axis].values.tolist()
+        if not values:
+            raise ValueError(f"ds: no {axis}; accepted: at least one")
+        if axis in NAMED and axis not in ds.coords:
+            raise ValueError(f"ds: {axis}s without names; accepted: a coordinate {axis!r}")
         if axis in NAMED and not all(isinstance(value, str) for value in values):
             raise ValueError(f"ds: {axis} {values[0]!r}; accepted: names")
-        if axis == "episode":
-            _check_episodes(values)
+        if axis == "episode" and axis in ds.coords:
+            for last, value in itertools.pairwise([0, *values]):
+                if not isinstance(value, int | float) or not value > last:  # nan is not, either
+                    raise ValueError(
+                        f"ds: episode {value!r} after {last!r}; accepted: numbers above 0 that increase"
+                    )
         elif axis != "parameter" and len(set(values)) < len(values):
             twice = next(value for value in values if values.count(value) > 1)
             raise ValueError(f"ds: {axis} {twice!r} twice; accepted: each once")
     return ds
-
-
-def _check_episodes(values: list[Any]) -> None:
-    last: float = 0
-    for value in values:
-        if not isinstance(value, int | float) or not value > last:  # nan is not, either
-            raise ValueError(
-                f"ds: episode {value!r} after {last!r}; accepted: numbers above 0 that increase"
-            )
-        last = value
-
-
-def _unnamed(axis: str) -> Any:
-    return 0 if axis == "seed" else axis
 
 
 def _has_axis(variable: str, axis: str) -> bool:
@@ -192,13 +201,12 @@ def parameter_coordinates(
     varying = {
         learner: {name: readable(params[name]) for name in names}
         for learner, (names, params) in grids.items()
-        if names
     }
+    first, *others = filter(None, varying.values())
     size = max(len(values) for of_one in varying.values() for values in of_one.values())
-    first, *others = varying.values()
     coordinates: dict[str, Any] = {
         "parameter": np.arange(size),
-        "varied": ("learner", np.array([bool(names) for names, _ in grids.values()])),
+        "varied": ("learner", np.array([bool(of_one) for of_one in varying.values()])),
     }
     for name in dict.fromkeys(name for of_one in varying.values() for name in of_one):
         alike = name in first and all(
@@ -206,13 +214,10 @@ def parameter_coordinates(
             for of_one in others
         )
         table = np.full((len(grids), size), np.nan)
-        for row, learner in enumerate(grids):
-            values = varying.get(learner, {}).get(name)
-            if values is not None:
-                table[row, : len(values)] = values
-        coordinates[name] = (
-            ("parameter", first[name]) if alike else (("learner", "parameter"), table)
-        )
+        for row, of_one in zip(table, varying.values(), strict=True):
+            row[: len(of_one.get(name, ()))] = of_one.get(name, ())
+        shared = ("parameter", first[name]) if alike else None
+        coordinates[name] = shared or (("learner", "parameter"), table)
     return coordinates
 
 

@@ -1,4 +1,4 @@
-"""The Dataset of a sweep: labelled arrays from the results of finished tiles.
+"""The Dataset of a sweep: labelled arrays from the results of finished tiles, and what is taken out of them again.
 
     regret          [learner, instance, (parameter), seed, episode]   cumulative exact expected regret
     final_gap       [..., seed]                        regret of an episode of the next policy
@@ -13,7 +13,7 @@
     reward_offset   [instance, stage]: added to rewards in the unit; nan if the instance has none
 
 The instances (mdp_*, action_name, ...) let a result be read and drawn by itself: `jaxbandit.instance_of` turns them back
-into an MDP. Instances of different sizes are padded with nan (names with ""), and so are learners without phases or with
+into an MDP. `jaxbandit.select` takes runs by the values of parameters, `jaxbandit.final_policy` the policy of a run. Instances of different sizes are padded with nan (names with ""), and so are learners without phases or with
 fewer parameter points; a learner without a grid is the same at every point. A tile's seconds are shared out evenly among
 its lanes.
 """
@@ -31,11 +31,20 @@ import jax
 import numpy as np
 
 import jaxbandit
+from jaxbandit import checks
 from jaxbandit.engines.tables import optimal_policy, optimal_value
 from jaxbandit.mdp import MDP
-from jaxbandit.mdp.labels import Labels, labels_of
+from jaxbandit.mdp.labels import Labels, labels_of, remember
 from jaxbandit.metrics import METRICS
-from jaxbandit.results.axes import index_parameters, parameter_coordinates
+from jaxbandit.results.axes import (
+    check_axes,
+    index_parameters,
+    only_one,
+    parameter_coordinates,
+    parameter_names,
+    parameter_table,
+    whole,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -50,7 +59,6 @@ AXES: dict[str, tuple[str, ...]] = {
 }
 SMALL_NUMBERS = ("final_policy", "active_actions")
 """Small whole numbers (or nan): float32 holds them exactly in half the memory."""
-
 TABLES = ("prob", "reward", "next_level")
 TEXTS: dict[str, tuple[str, str]] = {
     "regret": ("cumulative regret", "reward"),
@@ -73,20 +81,12 @@ TEXTS: dict[str, tuple[str, str]] = {
     "reward_scale": ("what a reward of 1 is in that unit", "1"),
     "reward_offset": ("what is added to a reward in that unit", "1"),
     "level_name": ("what a level counts", "1"),
-    "learner": ("learner", "1"),
-    "instance": ("instance", "1"),
     "family": ("family of the instance", "1"),
-    "seed": ("seed", "1"),
     "episode": ("episode", "episodes"),
-    "phase": ("phase", "1"),
-    "stage": ("stage", "1"),
-    "level": ("level", "1"),
-    "action": ("action", "1"),
-    "outcome": ("outcome", "1"),
     "parameter": ("point of the parameter grid", "1"),
     "varied": ("whether the learner varies parameters", "1"),
 }
-"""Variable -> long_name and units; "reward" is the reward of the MDP, at most 1 in an episode."""
+"""Variable -> long_name and units, if the first is not the name itself or the second not "1"; "reward" is the reward of the MDP, at most 1 in an episode."""
 
 
 def make_dataset(
@@ -111,7 +111,6 @@ def make_dataset(
     """
     import xarray
 
-    with_points = any(grid.names for grid in learners.values())
     sizes = {
         "stage": max(mdp.horizon for mdp in instances.values()),
         "level": max(mdp.width for mdp in instances.values()) + 1,
@@ -125,13 +124,6 @@ def make_dataset(
         values = _fill(name, results, learners, list(instances), seeds, named, sizes)
         unnamed = (f"{name}_axis{j}" for j in range(values.ndim - 4 - len(named)))
         variables[name] = ((*LANE, *named, *unnamed), values)
-    _cut_phases(variables)
-    phases = variables["active_actions"][1].shape[4]
-    if not with_points:
-        variables = {
-            name: (tuple(dim for dim in dims if dim != "parameter"), values[:, :, 0])
-            for name, (dims, values) in variables.items()
-        }
     variables |= _seconds(results, list(learners), list(instances), config["num_episodes"])
     policies = stack_padded([optimal_policy(mdp) for mdp in instances.values()])
     variables["optimal_policy"] = (("instance", "stage", "level"), policies)
@@ -141,16 +133,20 @@ def make_dataset(
         "instance": list(instances),
         "seed": np.asarray(seeds, np.int64),
         "episode": points,
-        "phase": np.arange(1, phases + 1),
+        "phase": np.arange(1, variables["phase_end"][1].shape[len(LANE)] + 1),
         "stage": np.arange(1, sizes["stage"] + 1),
         "level": np.arange(sizes["level"]),
         "family": ("instance", [instances.families[name] for name in instances]),
     }
-    if with_points:
-        grids = {name: (grid.names, grid.learner.params) for name, grid in learners.items()}
-        coords |= parameter_coordinates(grids)
-    dataset = xarray.Dataset(variables, coords=coords, attrs=_attributes(config))
-    return annotate(store_instances(index_parameters(dataset), instances))
+    dataset = xarray.Dataset(variables, coords, _attributes(config))
+    finished = np.flatnonzero(dataset["phase_end"].notnull().any(LANE))
+    dataset = dataset.isel(phase=slice(max([0, *finished]) + 1))  # of the others at least one stays
+    grids = {name: (grid.names, grid.learner.params) for name, grid in learners.items()}
+    if any(names for names, _ in grids.values()):
+        dataset = index_parameters(dataset.assign_coords(parameter_coordinates(grids)))
+    else:
+        dataset = dataset.isel(parameter=0)
+    return annotate(store_instances(dataset, instances))
 
 
 def warn_of_nan(dataset: xarray.Dataset, metrics: Mapping[str, Any]) -> None:
@@ -215,15 +211,6 @@ def _fill(
     return values
 
 
-def _cut_phases(variables: dict[str, Any]) -> None:
-    """Drops the phases that no lane finished (at least one stays)."""
-    finished = np.isfinite(variables["phase_end"][1]).any(axis=(0, 1, 2, 3))
-    count = max(1, int(np.flatnonzero(finished)[-1]) + 1 if finished.any() else 1)
-    for name in ("phase_end", "active_actions"):
-        dims, values = variables[name]
-        variables[name] = (dims, values[:, :, :, :, :count])
-
-
 def _seconds(
     results: Sequence[Any], learners: list[str], instances: list[str], num_episodes: int
 ) -> dict[str, Any]:
@@ -248,10 +235,7 @@ def _attributes(config: Mapping[str, Any]) -> dict[str, str]:
     versions = {
         "jaxbandit": jaxbandit.__version__,
         "python": platform.python_version(),
-        "jax": jax.__version__,
-        "jaxlib": jaxlib.__version__,
-        "numpy": np.__version__,
-        "xarray": xarray.__version__,
+        **{module.__name__: module.__version__ for module in (jax, jaxlib, np, xarray)},
         "device": f"{device.platform}: {device.device_kind}",
     }
     return {
@@ -332,3 +316,212 @@ def _names(labels: list[Labels], sizes: tuple[int, ...]) -> dict[str, Any]:
         "reward_offset": (("instance", "stage"), offsets),
         "level_name": (("instance",), np.array([each.level for each in labels], str)),
     }
+
+
+def select(ds: xarray.Dataset, **values: float) -> xarray.Dataset:
+    """The runs with these values of their parameters; learners that do not vary them stay.
+
+    Where all learners go through the same points, ``ds.sel(bonus_scale=0.5)`` selects, too; this
+    also takes several parameters at once, and learners whose points differ.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+        >>> learners = {"UCB-VI": jb.grid(jb.make_learner("ucbvi"), bonus_scale=[0.1, 0.5, 1.0])}
+        >>> ds = jb.sweep(learners, {"I1": mdp}, num_episodes=20, num_seeds=1, progress=False)
+        >>> jb.select(ds, bonus_scale=0.5)["bonus_scale"].values.tolist()
+        [0.5]
+        >>> ds.sel(bonus_scale=0.5)["regret"].sizes == ds["regret"].isel(parameter=1).sizes
+        True
+        >>> jb.select(ds, bonus_scale=0.7)
+        Traceback (most recent call last):
+        ...
+        ValueError: bonus_scale: 0.7; accepted: 0.1, 0.5, 1
+    """
+    import xarray
+
+    ds = whole(ds)
+    known = parameter_names(ds)
+    keep = np.ones((ds.sizes["learner"], ds.sizes.get("parameter", 1)), bool)
+    for name, value in values.items():
+        if name not in known:
+            raise ValueError(f"{name}: no such parameter; accepted: {', '.join(known) or 'none'}")
+        table = parameter_table(ds, name)
+        near = np.isclose(table, checks.number(name, value), rtol=1e-6, atol=0.0)
+        if not near.any():
+            listed = ", ".join(f"{x:g}" for x in np.unique(table[np.isfinite(table)]))
+            raise ValueError(f"{name}: {value}; accepted: {listed}")
+        keep &= near | np.isnan(table).all(axis=1, keepdims=True)
+    chosen = xarray.DataArray(keep, dims=("learner", "parameter"))
+    masked = {
+        name: variable.where(chosen).transpose(*variable.dims)
+        for name, variable in {**ds.data_vars, **ds.coords}.items()
+        if {"learner", "parameter"} <= set(variable.dims)
+    }
+    found = ds.assign(masked).dropna("learner", how="all", subset=["regret"])
+    # learners that vary nothing are the same at every point, so they decide nothing
+    deciding = found.sel(learner=found["varied"]) if "varied" in found.coords else found
+    there = deciding["regret"].notnull().any(["learner", "instance", "seed", "episode"])
+    return found.isel(parameter=np.flatnonzero(there.values))
+
+
+def final_policy(
+    ds: xarray.Dataset,
+    learner: str,
+    instance: str | None = None,
+    seed: int = 0,
+    parameter: int = 0,
+) -> np.ndarray:
+    """The policy that a run would play next, int32 [H, k+1], as `evaluate` and "fixed" take it.
+
+    Args:
+        ds: the Dataset of a sweep.
+        learner: its name in the sweep.
+        instance: not needed if there is one.
+        seed: of the run.
+        parameter: index along the parameter grid, if there is one.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+        >>> oracle = {"oracle": jb.make_learner("oracle")}
+        >>> ds = jb.sweep(oracle, {"I1": mdp}, num_episodes=20, num_seeds=1, progress=False)
+        >>> policy = jb.final_policy(ds, "oracle")
+        >>> policy.dtype, float(jb.regret(mdp, policy))
+        (dtype('int32'), 0.0)
+    """
+    ds = whole(ds, "final_policy")
+    runs = runs_of(ds, "final_policy", learner, instance, parameter)
+    known = ds["seed"].values.tolist()
+    checks.accept("seed", seed, known)
+    values = runs.isel(seed=known.index(seed)).transpose("stage", "level").values
+    if "optimal_policy" in ds:  # has the instance's own sizes; a policy that is random is nan, too
+        best = ds["optimal_policy"].sel(instance=runs["instance"])
+        values = crop(values, best.transpose("stage", "level").values)
+    if not values.size or not np.isfinite(values).all():
+        raise ValueError(
+            f"learner: {learner!r} ends with no policy of plain actions; accepted: a learner whose "
+            "last policy is not random"
+        )
+    return values.astype(np.int32)
+
+
+def runs_of(
+    ds: xarray.Dataset,
+    variable: str,
+    learner: str | None,
+    instance: str | None,
+    parameter: int | None = None,
+) -> xarray.DataArray:
+    """A variable of a whole result for all seeds of one learner; instance and parameter need not be given if there is one."""
+    checks.accept("learner", learner, [str(name) for name in ds["learner"].values])
+    where = only_one("instance", instance, [str(name) for name in ds["instance"].values])
+    if variable not in ds:
+        raise ValueError(f"ds: no variable {variable!r}; accepted: the Dataset of a sweep")
+    runs = ds[variable].sel(learner=learner, instance=where)
+    if "parameter" not in runs.dims:
+        return runs
+    size = runs.sizes["parameter"]
+    chosen = 0 if parameter is None and size == 1 else parameter
+    checks.accept("parameter", chosen, range(size))
+    return runs.isel(parameter=chosen)
+
+
+def crop(values: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
+    """[stage, level, ...] without the last ones that are nan throughout, in ``known`` if given: padding of smaller instances."""
+    finite = np.isfinite(values if known is None else known)
+    stages, levels = (np.flatnonzero(finite.any(axis=axis)) for axis in (1, 0))
+    return values[: stages[-1] + 1, : levels[-1] + 1] if stages.size else values
+
+
+def instance_of(ds: xarray.Dataset, instance: str | None = None) -> MDP:
+    """The MDP that a result is about, with its labels; not needed by name if there is one.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> mdp = jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=2)
+        >>> oracle = {"oracle": jb.make_learner("oracle")}
+        >>> ds = jb.sweep(oracle, {"I1": mdp}, num_episodes=20, num_seeds=1, progress=False)
+        >>> jb.instance_of(ds)
+        MDP(H=2, k=1, A=2, ordered)
+    """
+    ds = whole(ds)
+    where = only_one("instance", instance, [str(name) for name in ds["instance"].values])
+    if "mdp_prob" not in ds:
+        raise ValueError("ds: no variable 'mdp_prob'; accepted: the Dataset of a sweep")
+    chosen = ds.sel(instance=where)
+    axes = ("stage", "level", "action", "outcome")
+    prob = chosen["mdp_prob"].transpose(*axes).values
+    known = np.isfinite(prob)
+    sizes = [int(known.any(axis=tuple({0, 1, 2, 3} - {j})).sum()) for j in range(4)]
+    corner = tuple(map(slice, sizes))
+    reward, following = (
+        chosen[f"mdp_{name}"].transpose(*axes).values[corner] for name in ("reward", "next_level")
+    )
+    rank = chosen["mdp_rank"].transpose(*axes[:3]).values[corner[:3]]
+    mdp = MDP(
+        prob=np.ascontiguousarray(prob[corner]),
+        reward=np.ascontiguousarray(reward),
+        next_level=following.astype(np.int32),
+        rank=None if np.isnan(rank).all() else rank.astype(np.int32),
+        start=np.asarray(int(chosen["mdp_start"]), np.int32),
+    )
+    return _with_names(mdp, chosen)
+
+
+def in_units(ds: xarray.Dataset) -> xarray.Dataset:
+    """The result with regret, gaps and values in the unit of its instances ("$"), for figures.
+
+    A reward of 1 is ``reward_scale`` units (`label`, and the constructors, say how many), and a value has the sum of
+    ``reward_offset`` added, if the MDP came from arrays in another unit (`from_arrays`). The instances of one result must
+    share their unit.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> tables = dict(values=[[200, 500]] * 2, probabilities=[[0.5, 0.5]] * 2, capacity=1)
+        >>> mdp = jb.label(jb.make_instance("posted-pricing", **tables), unit="$")
+        >>> low = {"low": jb.make_learner("fixed", policy=[[0, 0], [0, 0]])}
+        >>> ds = jb.sweep(low, {"shop": mdp}, num_episodes=10, num_seeds=1, progress=False)
+        >>> dollars = jb.in_units(ds)
+        >>> f"{dollars['optimal_value'].item():.0f}", dollars["regret"].attrs["units"]
+        ('375', '$')
+    """
+    check_axes(checks.dataset("ds", ds))
+    if "reward_scale" not in ds:
+        raise ValueError("ds: no variable 'reward_scale'; accepted: the Dataset of a sweep")
+    units = sorted(set(np.atleast_1d(ds["reward_unit"].values).tolist()))
+    if len(units) > 1:
+        listed = ", ".join(repr(unit) for unit in units)
+        raise ValueError(f"ds: units {listed}; accepted: instances with one unit (ds.sel)")
+    changed = {}
+    for name in ("regret", "final_gap", "optimal_value"):
+        if name in ds:
+            text = ds[name].attrs.get("long_name", name)
+            scaled = ds[name] * ds["reward_scale"]
+            if name == "optimal_value" and "reward_offset" in ds:
+                scaled = scaled + ds["reward_offset"].sum("stage")
+            scaled = scaled.transpose(*ds[name].dims)
+            changed[name] = scaled.assign_attrs(long_name=text, units=units[0] or "own units")
+    changed["regret_scale"] = (ds.get("regret_scale", 1.0) * ds["reward_scale"]).assign_attrs(
+        long_name="what a regret of 1 of the sweep is in these units"
+    )
+    for name, neutral in (("reward_scale", 1.0), ("reward_offset", 0.0)):
+        if name in ds:
+            changed[name] = ds[name].where(ds[name].isnull(), neutral)
+    return ds.assign(changed)
+
+
+def _with_names(mdp: MDP, chosen: Any) -> MDP:
+    if "action_name" not in chosen:
+        return mdp
+    names = chosen["action_name"].transpose("stage", "action").values
+    rows = names[: mdp.horizon, : mdp.num_actions].tolist()
+    actions = tuple(map(tuple, rows)) if any(map(any, rows)) else ()
+    unit, scale = str(chosen["reward_unit"].item()), float(chosen["reward_scale"])
+    labels = Labels(unit, scale, actions, level=str(chosen["level_name"].item()))
+    if "reward_offset" in chosen:
+        offsets = chosen["reward_offset"].values[: mdp.horizon]
+        labels = labels._replace(
+            offsets=tuple(offsets.tolist()) if np.isfinite(offsets).all() else ()
+        )
+    return mdp if labels == Labels() else remember(mdp, labels)

@@ -16,7 +16,7 @@ import io
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,6 @@ from jaxbandit.files import read_file, write_atomically
 from jaxbandit.results.axes import index_parameters
 
 if TYPE_CHECKING:
-    import h5py
     import xarray
 
 SUFFIX = ".nc"
@@ -39,6 +38,8 @@ MOST_INFLATION = 1100
 """Bytes of data per byte of file: zlib cannot compress more than 1032 to 1."""
 FILTERS = {1, 2, 3}
 """zlib, shuffle and Fletcher's checksum; HDF5 would look for others in libraries of the machine."""
+DEEPEST = 8
+"""Groups inside each other."""
 NUMBERS = "fiubcmM"
 """Kinds of data that are no text."""
 WRITTEN_BY = "accepted: a file written by jaxbandit.save"
@@ -63,31 +64,21 @@ def save(dataset: xarray.Dataset, path: str | os.PathLike[str], *, overwrite: bo
     path, overwrite = _path(path), checks.choice("overwrite", overwrite, (False, True))
     if path.suffix != SUFFIX:
         raise ValueError(f"path: {path}; accepted: a name that ends in {SUFFIX} (netCDF)")
-    if path.exists() and not overwrite:
-        raise _exists(path)
     try:
         check_texts(dataset)
-        content = _encode(dataset.drop_attrs(deep=False).assign_attrs(_own_attributes(dataset)))
+        content = _encode(dataset)
     except (TypeError, ValueError) as error:
         raise ValueError(f"dataset: cannot be written as netCDF ({error})") from error
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         write_atomically(path, content, overwrite=overwrite)
-    except FileExistsError:  # another process was faster
-        raise _exists(path) from None
+    except FileExistsError:
+        raise FileExistsError(
+            f"path: {path} exists; give another name, or overwrite=True to replace it"
+        ) from None
     except OSError as error:
         raise OSError(error.errno, f"cannot write the results to {path}: {error}") from error
     return path
-
-
-def _exists(path: Path) -> FileExistsError:
-    return FileExistsError(
-        f"path: {path} exists; give another name, or overwrite=True to replace it"
-    )
-
-
-def _own_attributes(dataset: xarray.Dataset) -> dict[str, Any]:
-    return {name: value for name, value in dataset.attrs.items() if name != CHECKSUM}
 
 
 def _encode(dataset: xarray.Dataset) -> bytes:
@@ -196,64 +187,59 @@ def check_texts(dataset: xarray.Dataset) -> None:
         ...
         ValueError: created: name '\x1b[31mred' has the character '\x1b'; accepted: text without control characters
     """
-    for place, name in [("variables", n) for n in dataset.variables] + [
-        ("axes", n) for n in dataset.dims
-    ]:
-        checks.printable(place, str(name))
-    for place, texts in _texts(dataset):
-        for text in texts:
-            for line in filter(None, str(text).replace("\t", " ").split("\n")):
-                if line.strip(" "):
-                    checks.printable(place, line, at_most=len(line))
+    for place, names in (("variables", dataset.variables), ("axes", dataset.dims)):
+        for name in names:
+            checks.printable(place, str(name))
+    for place, text in _texts(dataset):
+        for line in text.replace("\t", " ").split("\n"):
+            if line.strip(" "):
+                checks.printable(place, line, at_most=len(line))
 
 
-def _texts(dataset: xarray.Dataset) -> Iterator[tuple[str, Iterable[Any]]]:
-    """All texts that are not numbers, with where they stand."""
-    for name, variable in dataset.variables.items():
-        if variable.dtype.kind not in NUMBERS:
-            yield str(name), set(map(str, variable.values.ravel()))
-    for attributes in (dataset.attrs, *(each.attrs for each in dataset.variables.values())):
-        yield "attributes", attributes
-        for key, value in attributes.items():
-            if np.asarray(value).dtype.kind not in NUMBERS:
-                yield str(key), map(str, np.asarray(value).ravel())
+def _texts(dataset: xarray.Dataset) -> Iterator[tuple[str, str]]:
+    """All texts that are not numbers, each with where it stands."""
+    variables = dataset.variables
+    values = {name: variable.values for name, variable in variables.items()}
+    for held in (values, dataset.attrs, *(variable.attrs for variable in variables.values())):
+        for key, value in held.items():
+            yield "attributes", str(key)
+            array = np.asarray(value)
+            if array.dtype.kind not in NUMBERS:
+                yield from ((str(key), text) for text in dict.fromkeys(map(str, array.ravel())))
 
 
 def _inspect_file(content: io.BytesIO, size: int) -> None:
-    """An error if reading the file of ``size`` bytes would open another one, or need more than it can hold."""
+    """An error if reading the file of ``size`` bytes would open another one, or need more than it can hold.
+
+    What has several names is looked at once.
+    """
     import h5py
 
     most = MOST_INFLATION * size + 2**20
+    total, seen = 0, set()
     with h5py.File(content, "r") as file:
-        total = _inspect_group(file, most, depth=0, seen=set())
+        groups: list[tuple[h5py.Group, int]] = [(file, 0)]
+        for group, depth in groups:
+            if depth > DEEPEST:
+                raise ValueError("its groups are nested too deeply")
+            for name in group:
+                if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                    raise ValueError(f"{name!r} is a link to another place")
+                member = h5py.h5o.open(group.id, name.encode("utf-8", "surrogateescape"))
+                place = h5py.h5o.get_info(member).addr
+                if place in seen:
+                    continue
+                seen.add(place)
+                if isinstance(member, h5py.h5d.DatasetID):
+                    total += _inspect_dataset(name, member, most)
+                elif isinstance(member, h5py.h5g.GroupID):
+                    groups.append((h5py.Group(member), depth + 1))
     if total > most:
         raise ValueError(f"it declares {total:,} bytes of data, more than it can hold")
 
 
-def _inspect_group(group: h5py.Group, most: int, depth: int, seen: set[int]) -> int:
-    """The bytes that the datasets of a group declare; what was ``seen`` under another name is not looked at again."""
-    import h5py
-
-    if depth > 8:
-        raise ValueError("its groups are nested too deeply")
-    total = 0
-    for name in group:
-        link = group.get(name, getlink=True)
-        if not isinstance(link, h5py.HardLink):
-            raise ValueError(f"{name!r} is a link to another place")
-        member = h5py.h5o.open(group.id, name.encode("utf-8", "surrogateescape"))
-        place = h5py.h5o.get_info(member).addr
-        if place in seen:
-            continue
-        seen.add(place)
-        if isinstance(member, h5py.h5d.DatasetID):
-            total += _inspect_dataset(name, member, most)
-        elif isinstance(member, h5py.h5g.GroupID):
-            total += _inspect_group(h5py.Group(member), most, depth + 1, seen)
-    return total
-
-
 def _inspect_dataset(name: str, dataset: Any, most: int) -> int:
+    """The bytes that it declares."""
     import h5py
 
     made = dataset.get_create_plist()
@@ -285,7 +271,8 @@ def checksum(dataset: xarray.Dataset) -> str:
         role = "coordinate" if name in dataset.coords else "data"
         _add(total, [role, name, *map(str, variable.dims)], variable.values)
         _add_attributes(total, variable.attrs)
-    _add_attributes(total, _own_attributes(dataset))
+    own = {name: value for name, value in dataset.attrs.items() if name != CHECKSUM}
+    _add_attributes(total, own)
     return f"sha256:{total.hexdigest()}"
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 TABLES = ("prob", "reward", "next_level", "rank", "start")
 PREFIX = "mdp_"
 """Of the variables that hold the instances."""
+AXES = tuple(f"{PREFIX}{axis}" for axis in ("stage", "level", "action", "outcome"))
 
 
 def reference_names() -> list[str]:
@@ -103,34 +104,25 @@ def make_reference(
     few = dataset.isel(episode=np.arange(count // points - 1, count, count // points))
     kept = few[["regret", "optimal_value"]]
     kept["regret"] = few["regret"].astype(np.float32)
-    axes = [f"{PREFIX}{axis}" for axis in ("stage", "level", "action", "outcome")]
     for table in TABLES:
         arrays = [np.asarray(getattr(instances[str(n)], table)) for n in kept["instance"].values]
         stacked = stack_padded(arrays, fill=-1, dtype=arrays[0].dtype)
-        kept[f"{PREFIX}{table}"] = (("instance", *axes[: stacked.ndim - 1]), stacked)
-    kept.attrs = {
-        key: dataset.attrs[key] for key in ("config", "versions", "created") if key in dataset.attrs
-    } | {"command": command, "note": note}
-    return kept
+        kept[f"{PREFIX}{table}"] = (("instance", *AXES[: stacked.ndim - 1]), stacked)
+    of_sweep = {key: dataset.attrs.get(key) for key in ("config", "versions", "created")}
+    kept.attrs = {key: text for key, text in of_sweep.items() if text is not None}
+    return kept.assign_attrs(command=command, note=note)
 
 
 def stored_instances(stored: xarray.Dataset) -> dict[str, MDP]:
     """The instances as they were; their digests are checked."""
-    config = described(stored, "config")["instances"]
     found = {}
-    for row, name in enumerate(map(str, stored["instance"].values)):
+    config = described(stored, "config")["instances"]
+    for name in map(str, stored["instance"].values):
         about = config[name]
-        sizes = (
-            about["horizon"],
-            about["width"] + 1,
-            about["num_actions"],
-            about["num_outcomes"],
-        )
-        tables = {}
-        for table in TABLES:
-            values = np.asarray(stored[f"{PREFIX}{table}"].values[row])
-            tables[table] = values[tuple(slice(0, size) for size in sizes[: values.ndim])]
-        mdp = MDP(**tables)
+        sizes = (about["horizon"], about["width"] + 1, about["num_actions"], about["num_outcomes"])
+        corner = {axis: slice(size) for axis, size in zip(AXES, sizes, strict=True)}
+        own = stored.sel(instance=name).isel(corner)
+        mdp = MDP(**{table: own[f"{PREFIX}{table}"].values for table in TABLES})
         if digest(mdp) != about["sha256"]:
             raise ValueError(
                 f"reference: instance {name!r} has SHA-256 {digest(mdp)}; accepted: {about['sha256']}"
@@ -142,13 +134,12 @@ def stored_instances(stored: xarray.Dataset) -> dict[str, MDP]:
 def _by_family(stored: xarray.Dataset) -> dict[str, MDP | list[MDP]]:
     """Instances as they were given to the sweep: drawn ones ("I2/0", "I2/1", ...) as a list."""
     families: dict[str, Any] = {}
-    for (name, mdp), family in zip(
-        stored_instances(stored).items(), stored["family"].values, strict=True
-    ):
+    for name, mdp in stored_instances(stored).items():
+        family = str(stored["family"].sel(instance=name).item())
         if name == family:
             families[name] = mdp
         else:
-            families.setdefault(str(family), []).append(mdp)
+            families.setdefault(family, []).append(mdp)
     return families
 
 
@@ -164,28 +155,23 @@ def _together(theirs: xarray.Dataset, mine: xarray.Dataset) -> xarray.Dataset:
 
     dataset("mine", mine)
     config = [described(part, "config") for part in (theirs, mine)]
+
+    def require(holds: bool, seen: str, accepted: Any) -> None:
+        if not holds:
+            raise ValueError(f"mine: {seen}; accepted: {accepted}")
+
     for entry in ("num_episodes", "seed"):
-        values = [part.get(entry) for part in config]
-        if values[0] != values[1]:
-            raise ValueError(
-                f"mine: {entry} {values[1]}; accepted: {values[0]}, as reference_sweep says"
-            )
+        expected, found = (part.get(entry) for part in config)
+        require(found == expected, f"{entry} {found}", f"{expected}, as reference_sweep says")
     known, given = (part.get("instances", {}) for part in config)
     for name in map(str, mine["instance"].values):
-        if given.get(name, {}).get("sha256") != known.get(name, {}).get("sha256", ""):
-            raise ValueError(
-                f"mine: instance {name!r} is not that of the reference; accepted: those of reference_sweep"
-            )
-    twice = set(theirs["learner"].values.tolist()) & set(mine["learner"].values.tolist())
-    if twice:
-        raise ValueError(
-            f"mine: learners {sorted(twice)} are in the reference; accepted: other names"
-        )
-    missing = set(theirs["episode"].values.tolist()) - set(mine["episode"].values.tolist())
-    if missing:
-        raise ValueError(
-            f"mine: episode {min(missing)} was not recorded; accepted: the record of reference_sweep"
-        )
+        same = given.get(name, {}).get("sha256") == known.get(name, {}).get("sha256", "")
+        require(same, f"instance {name!r} is not that of the reference", "those of reference_sweep")
+    twice = sorted({*theirs["learner"].values.tolist()} & {*mine["learner"].values.tolist()})
+    require(not twice, f"learners {twice} are in the reference", "other names")
+    missing = {*theirs["episode"].values.tolist()} - {*mine["episode"].values.tolist()}
+    absent = f"episode {min(missing, default=0)} was not recorded"
+    require(not missing, absent, "the record of reference_sweep")
     own = mine[["regret"]].sel(episode=theirs["episode"].values)
     joined = xarray.concat(
         [theirs[["regret"]], own], dim="learner", join="outer", coords="minimal", compat="override", combine_attrs="override",

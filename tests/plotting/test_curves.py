@@ -1,4 +1,4 @@
-"""Regret panels and grids, and metrics: the data returned, what is written on the figure, nothing cut off."""
+"""Regret, metrics, parameters, decisions: the data returned, what is written on the figure in which colours, nothing cut off."""
 
 import itertools
 
@@ -6,11 +6,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.colors import to_hex, to_rgb
 from synthetic_sweep import LEARNERS, clipped_texts, synthetic_sweep, texts, with_parameter_grid
 
+import jaxbandit as jb
 from jaxbandit.plotting import curves as plots
 from jaxbandit.plotting import figures
-from jaxbandit.plotting.decisions import plot_final
 from jaxbandit.stats.intervals import band, method_of_all
 from jaxbandit.stats.replication import CurveName, regret_band
 
@@ -47,7 +48,7 @@ def test_names_axes_learners_and_replicates_at_column_width(ds):
     words = ("episode", "cumulative regret", "8 seeds", "I1 H=4 k=2", "2M", "phase ends")
     assert all(wanted in written for wanted in (*LEARNERS, *words))
     assert clipped_texts(drawn.figure) == []
-    assert clipped_texts(plot_final(ds.isel(seed=[0, 1, 2]), size=(3.3, 2.4)).figure) == []
+    assert clipped_texts(jb.plot_final(ds.isel(seed=[0, 1, 2]), size=(3.3, 2.4)).figure) == []
 
 
 def test_any_three_of_many_learners_are_told_apart_in_grey(ds):
@@ -80,9 +81,7 @@ def test_draws_into_given_axes_and_leaves_no_figure_behind(ds):
 
 def test_family_uses_instances_as_replicates():
     sweep = synthetic_sweep(["I2/0", "I2/1", "I2/2"], num_seeds=4)
-    by_family = plots.plot_regret(
-        sweep, instance="I2"
-    )  # a family's name works in the instance's place
+    by_family = plots.plot_regret(sweep, instance="I2")  # a family in the instance's place
     assert (by_family.data["ExpRef"].n, by_family.data["ExpRef"].replicates) == (3, "instances")
     assert "3 instances x 4 seeds" in texts(by_family.figure)
     assert plots.plot_regret(sweep, instance="I2/1").data["ExpRef"].n == 4
@@ -106,9 +105,8 @@ def test_parameter_grid_gives_one_curve_per_point(ds):
     drawn = plots.plot_regret(with_parameter_grid(ds))
     assert list(drawn.data)[2:] == [f"UCB-VI, bonus_scale = {v}" for v in ("0.1", "0.5", "2")]
     assert clipped_texts(drawn.figure) == []
-    assert list(plots.plot_regret(with_parameter_grid(ds), ["UCB-VI"], parameters=[1]).data) == [
-        "UCB-VI, bonus_scale = 0.5"
-    ]
+    one = plots.plot_regret(with_parameter_grid(ds), ["UCB-VI"], parameters=[1])
+    assert list(one.data) == ["UCB-VI, bonus_scale = 0.5"]
 
 
 def test_many_panels_share_a_legend():
@@ -126,9 +124,8 @@ def test_many_panels_share_a_legend():
 
 def test_panels_are_chosen_ordered_shaped_and_shared():
     sweep = synthetic_sweep(["a", "b", "c", "d"], num_seeds=3, num_points=10)
-    drawn = plots.plot_panels(
-        sweep, ["d", "a", "b"], columns=2, share_y=True, title="three panels", scale="loglog"
-    )
+    how = {"columns": 2, "share_y": True, "title": "three panels", "scale": "loglog"}
+    drawn = plots.plot_panels(sweep, ["d", "a", "b"], **how)
     assert list(drawn.data) == ["d", "a", "b"]
     assert len(drawn.figure.axes) == 3
     assert len({ax.get_ylim() for ax in drawn.axes}) == 1
@@ -142,10 +139,8 @@ def test_panels_are_chosen_ordered_shaped_and_shared():
 @pytest.mark.parametrize("size", [None, (6.0, 4.0)])
 def test_legends_never_take_a_third_of_the_figure(size):
     sweep = synthetic_sweep(["a", "b"], num_seeds=3, num_points=10)
-    many = sweep.isel(learner=[0, 1, 2] * 3)
-    many = many.assign_coords(
-        learner=[f"a learner with a long name, and number {j}" for j in range(9)]
-    )
+    long = [f"a learner with a long name, and number {j}" for j in range(9)]
+    many = sweep.isel(learner=[0, 1, 2] * 3).assign_coords(learner=long)
     for ds in (sweep, many) if size is None else (many,):
         drawn = plots.plot_panels(ds, title="nine", kind="simultaneous", size=size)
         assert clipped_texts(drawn.figure) == []
@@ -210,7 +205,7 @@ def test_errors_name_what_is_accepted(ds):
     for arguments, message in [
         ({"panels": ["c"]}, "panels: 'c'; accepted: a, b"),
         ({"columns": 0}, "columns: 0; accepted"),
-        ({"ax": [ax]}, "ax: 1 axes; accepted: a sequence of at least 2"),
+        ({"ax": [ax]}, "ax: 1 axes; accepted: 2, one per panel"),
     ]:
         with pytest.raises(ValueError, match=message):
             plots.plot_panels(two, **arguments)
@@ -347,9 +342,189 @@ def test_errors_of_metrics(metrics):
 
 def test_a_size_in_which_panels_cannot_be_read_is_refused():
     four = synthetic_sweep(["a", "b", "c", "d"], num_seeds=3, num_points=4)
-    with pytest.raises(
-        ValueError,
-        match=r"size: 3.25 x 2.2 inches for 4 panels in 2 x 2; accepted: at least 3.2 x 2.6, ",
-    ):
+    told = r"size: 3.25 x 2.2 inches for 4 panels in 2 x 2; accepted: at least 3.2 x 2.6, "
+    with pytest.raises(ValueError, match=told):
         plots.plot_panels(four, size=(3.25, 2.2))
     plots.plot_panels(four, size=(3.25, 4.0))
+
+
+@pytest.mark.parametrize("x_scale", ["linear", "log"])
+def test_every_run_is_a_dot(ds, x_scale):
+    drawn = jb.plot_final(ds, x_scale=x_scale)
+    dots = [line for line in drawn.axes.lines if line.get_marker() == "o"]
+    shown = np.sort(np.concatenate([line.get_xdata() for line in dots]))
+    np.testing.assert_array_equal(shown, np.sort(ds["regret"].values[..., -1].ravel()))
+    for label, (runs, found) in drawn.data.items():
+        expected = jb.stats.band(runs[:, None])
+        assert (found.low[0], found.high[0]) == (expected.low[0], expected.high[0])
+        assert label in texts(drawn.figure)
+    assert "mean and 95 % t-interval (" in texts(drawn.figure)
+    assert "cover less), 8 seeds" in texts(drawn.figure)
+    assert clipped_texts(drawn.figure) == []
+
+
+def test_a_seed_has_one_height_in_all_rows(ds):
+    dots = [line for line in jb.plot_final(ds).axes.lines if line.get_marker() == "o"]
+    heights = [line.get_ydata() - row for row, line in enumerate(dots)]
+    assert len({tuple(np.round(height, 12)) for height in heights}) == 1
+
+
+def test_drawn_families_count_instances_and_missing_runs_are_no_dots():
+    ds = synthetic_sweep(instances=tuple(f"I2/{j}" for j in range(5)), num_seeds=3)
+    ds["regret"][0, 0, 0] = np.nan
+    runs, band = jb.plot_final(ds, family="I2").data["ExpRef"]
+    assert runs.size == 14
+    assert (band.n, band.replicates) == (5, "instances")
+    assert "5 instances x 3 seeds" in texts(jb.plot_final(ds).figure)
+    assert len(jb.plot_final(with_parameter_grid(synthetic_sweep())).data) == 5
+
+
+def test_pairs_and_ranking():
+    found = jb.stats.compare(synthetic_sweep(num_seeds=12))
+    drawn = jb.plot_comparison(found)
+    assert list(drawn.data.values()) == list(found.pairs)
+    written = texts(drawn.figure)
+    assert "ExpRef − UCB-VI" in written
+    assert "1. UCB-VI; 2. OrderedExpRef; 3. ExpRef" in written
+    assert "paired over 12 seeds" in written
+    assert clipped_texts(drawn.figure) == []
+
+
+def test_profiles_are_drawn_with_their_sizes():
+    ds = synthetic_sweep(instances=("I1", "I2"))
+    drawn = jb.plot_profiles(jb.stats.performance_profiles(ds))
+    assert set(drawn.data) == {"ExpRef", "OrderedExpRef", "UCB-VI"}
+    assert "2 instances x 8 seeds" in texts(drawn.figure)
+    assert clipped_texts(drawn.figure) == []
+
+
+def test_errors_of_final_regret(ds):
+    with pytest.raises(ValueError, match="x_scale: 'sqrt'; accepted: linear, log"):
+        jb.plot_final(ds, x_scale="sqrt")
+    with pytest.raises(ValueError, match="x_scale: 'log' with regret 0; accepted: 'linear'"):
+        jb.plot_final(ds * 0, x_scale="log")
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return with_parameter_grid(synthetic_sweep())
+
+
+@pytest.mark.parametrize("y_scale", ["linear", "log"])
+def test_values_intervals_and_level_lines(grid, y_scale):
+    drawn = jb.plot_parameter(grid, "bonus_scale", y_scale=y_scale)
+    values, band = drawn.data["UCB-VI"]
+    np.testing.assert_array_equal(values, [0.1, 0.5, 2.0])
+    expected = jb.stats.mean_interval(grid["regret"].values[2, 0, 1, :, -1])
+    np.testing.assert_allclose((band.center[1], band.low[1], band.high[1]), expected[:3])
+    assert np.isnan(drawn.data["ExpRef"][0]).all()
+    assert drawn.axes.get_xscale() == "log"
+    assert drawn.axes.get_yscale() == y_scale
+    written = texts(drawn.figure)
+    count = "(few or skewed runs: may cover less), 8 seeds"
+    words = ("ExpRef", "UCB-VI", "bonus_scale", "2,000,000 episodes", "0.5", count)
+    assert all(wanted in written for wanted in words)
+    assert clipped_texts(drawn.figure) == []
+
+
+def test_intervals_do_not_reach_below_0_and_one_doubtful_value_is_enough(grid):
+    """Regret is at least 0; and every value of the parameter has runs of its own, not only the last."""
+    regret = np.random.default_rng(0).normal(100.0, 1.0, (1, 1, 3, 32, 1))
+    regret[0, 0, 0, :, 0] = np.r_[np.ones(31), 1e6]
+    ds = xr.Dataset(
+        {"regret": (("learner", "instance", "parameter", "seed", "episode"), regret)},
+        coords={"learner": ["A"], "instance": ["I1"], "episode": [9], "scale": (("learner", "parameter"), [[1.0, 2.0, 3.0]])},
+        attrs={"parameters": "scale"},
+    )  # fmt: skip
+    drawn = jb.plot_parameter(ds, "scale")
+    assert (drawn.data["A"][1].low >= 0).all()
+    assert "skewed runs: covers less" in texts(drawn.figure)
+
+
+def test_values_are_sorted_and_other_parameters_make_lines(grid):
+    regret = np.arange(1.0, 1 + 4 * 3).reshape(1, 1, 4, 3, 1)
+    two = xr.Dataset(
+        {"regret": (("learner", "instance", "parameter", "seed", "episode"), regret)},
+        coords={
+            "learner": ["UCB-VI"],
+            "instance": ["I1"],
+            "episode": [10],
+            "scale": (("learner", "parameter"), [[2.0, 1.0, 2.0, 1.0]]),
+            "delta": (("learner", "parameter"), [[0.1, 0.1, 0.2, 0.2]]),
+        },
+    )
+    drawn = jb.plot_parameter(two, "scale")
+    assert list(drawn.data) == ["UCB-VI, delta = 0.1", "UCB-VI, delta = 0.2"]
+    values, band = drawn.data["UCB-VI, delta = 0.1"]
+    assert values.tolist() == [1.0, 2.0]
+    assert band.center.tolist() == [5.0, 2.0]
+    with pytest.raises(ValueError, match="parameter: not given; accepted: one of scale, delta"):
+        jb.plot_parameter(two)
+
+
+def test_errors_of_parameters(grid):
+    negative = grid.assign_coords(bonus_scale=-grid["bonus_scale"])
+    uneven = grid.copy(deep=True)
+    uneven["regret"][2, 0, 1, 0] = np.nan
+    for ds, arguments, message in [
+        (synthetic_sweep(), {}, "no parameter grid"),
+        (grid, {"parameter": "bonus"}, "parameter: 'bonus'; did you mean 'bonus_scale'"),
+        (grid, {"y_scale": "loglog"}, "y_scale: 'loglog'; did you mean 'log'"),
+        (grid, {"learners": ["UCBVI"]}, "learner: 'UCBVI'; did you mean 'UCB-VI'"),
+        (negative, {}, "accepted: positive values"),
+        (0 * grid, {"y_scale": "log"}, "y_scale: 'log' with regret 0; accepted: 'linear'"),
+        (uneven, {}, "UCB-VI has 8, 7, 8 replicates; accepted: the same number"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            jb.plot_parameter(ds, **arguments)
+
+
+def grid_of(count):
+    """A learner with so many values of a parameter."""
+    regret = np.ones((1, 1, 1, 3, 1)) * np.arange(1.0, 6.0)
+    dims = ("learner", "instance", "parameter", "seed", "episode")
+    ds = xr.Dataset(
+        {"regret": (dims, regret * np.arange(1.0, count + 1)[:, None, None])},
+        coords={"learner": ["UCB-VI"], "instance": ["I1"], "episode": np.arange(1, 6)},
+    )
+    return ds.assign_coords(bonus_scale=("parameter", np.geomspace(0.1, 1, count)))
+
+
+def looks(drawn):
+    lines = drawn.axes.lines
+    return {each.get_label(): (to_hex(each.get_color()), each.get_linestyle()) for each in lines}
+
+
+def test_colours_and_names_by_learner():
+    ds = synthetic_sweep()
+    drawn = jb.plot_regret(ds, colors={"ExpRef": "#123456"}, names={"UCB-VI": "optimism"})
+    assert looks(drawn)["ExpRef"][0] == "#123456"
+    assert "optimism" in texts(drawn.figure)
+    assert "UCB-VI" not in texts(drawn.figure)
+    assert "UCB-VI" in drawn.data  # data keep the names of the sweep
+    panels = jb.plot_panels(synthetic_sweep(("I1", "I2")), names={"UCB-VI": "a rather long name"})
+    assert "a rather long name" in texts(panels.figure)
+    assert clipped_texts(panels.figure) == []
+
+
+def test_values_of_a_parameter_get_a_ramp():
+    seen = list(looks(jb.plot_regret(grid_of(5))).values())
+    light = [sum(to_rgb(color)) for color, _ in seen]
+    assert light == sorted(light, reverse=True)
+    assert {line for _, line in seen} == {"-"}
+    assert len({color for color, _ in looks(jb.plot_regret(grid_of(2))).values()}) == 2
+    for color, _ in looks(jb.plot_regret(grid_of(4), colors={"UCB-VI": "red"})).values():
+        red, *others = to_rgb(color)
+        assert red >= max(others)
+
+
+def test_parameter_figures_take_them_too():
+    drawn = jb.plot_parameter(grid_of(4), colors={"UCB-VI": "#654321"}, names={"UCB-VI": "mine"})
+    assert "mine" in texts(drawn.figure)
+    with pytest.raises(ValueError, match="colors: 'x'"):
+        jb.plot_parameter(grid_of(4), colors={"x": "red"})
+
+
+def test_ramps():
+    assert len(set(figures.ramp("#0072B2", 7))) == 7
+    assert figures.ramp("#0072B2", 1) == ["#0072B2"]

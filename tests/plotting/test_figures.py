@@ -1,10 +1,12 @@
-"""Palette, numbers on axes, labels that do not overlap, files."""
+"""Palette, numbers on axes, labels that do not overlap; files of all formats, and windows in scripts."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.text import Text
-from synthetic_sweep import clipped_texts
+from synthetic_sweep import clipped_texts, synthetic_sweep
 
+import jaxbandit as jb
 from jaxbandit.plotting import figures
 
 
@@ -16,12 +18,7 @@ def test_learners_of_the_paper_have_fixed_styles():
 
 
 def test_variants_and_others_are_told_apart():
-    names = [f"UCB-VI, bonus_scale = {scale}" for scale in (0.1, 0.5, 1)] + [
-        "UCB-VI",
-        "a",
-        "b",
-        "c",
-    ]
+    names = [*(f"UCB-VI, bonus_scale = {scale}" for scale in (0.1, 0.5, 1)), "UCB-VI", *"abc"]
     given = figures.styles(names)
     assert len(set(map(str, given.values()))) == len(names)
     assert given["UCB-VI"] == figures.styles(["UCB-VI"])["UCB-VI"]
@@ -50,9 +47,8 @@ def test_labels_at_line_ends_fit_and_do_not_overlap(log):
     figure, (ax,) = figures.new_figure((3.3, 2.4))
     figures.number_axis(ax, "x", 10.0, 1000.0, log)
     figures.number_axis(ax, "y", 1.0, 100.0, log)
-    ends = [
-        figures.End(f"a learner with number {j}", 1000.0, 98.0 + j / 2, "black") for j in range(4)
-    ]
+    end = figures.End("a learner with number 3", 1000.0, 98.0, "black")
+    ends = [end._replace(y=98.0 + j / 2) for j in range(4)]
     figures.label_ends(ax, ends)
     assert clipped_texts(figure) == []
     boxes = [Text.get_window_extent(text) for text in ax.texts]
@@ -63,32 +59,38 @@ def test_labels_at_line_ends_fit_and_do_not_overlap(log):
 
 def test_labels_outside_the_axes_are_left_out():
     _, (ax,) = figures.new_figure((3, 2))
-    figures.label_ends(
-        ax, [figures.End("above", 1.0, 99.0, "black"), figures.End("nowhere", 1.0, np.nan, "black")]
-    )
+    figures.label_ends(ax, [figures.End("no", 1.0, y, "black") for y in (99.0, np.nan)])
     assert not ax.texts
 
 
-def test_files_in_three_formats_and_folders_made(tmp_path):
-    figure, _ = figures.new_figure((2, 2))
-    files = figures.save_figure(figure, tmp_path / "new" / "folder" / "name.v2")
-    assert [file.name for file in files] == ["name.v2.png", "name.v2.svg", "name.v2.pdf"]
-    heads = [file.read_bytes()[:5] for file in files]
-    assert heads == [b"\x89PNG\r", b"<?xml", b"%PDF-"]
-    assert sorted(file.name for file in files[0].parent.iterdir()) == sorted(
-        file.name for file in files
-    )
+@pytest.fixture(scope="module")
+def drawn():
+    return jb.plot_regret(synthetic_sweep())
 
 
-def test_suffix_or_formats_choose_the_format(tmp_path):
-    figure, _ = figures.new_figure((2, 2))
-    assert [f.name for f in figures.save_figure(figure, tmp_path / "a.svg")] == ["a.svg"]
-    assert [f.name for f in figures.save_figure(figure, tmp_path / "b.png", ["pdf"])] == ["b.pdf"]
-    drawn = figures.Drawn(figure, None, {})
-    assert [f.name for f in figures.save_figure(drawn, str(tmp_path / "c"), ["png"])] == ["c.png"]
-    assert [f.name for f in drawn.save(tmp_path / "d.pdf")] == ["d.pdf"]
+HEADS = {"png": b"\x89PNG\r", "svg": b"<?xml", "pdf": b"%PDF-"}
+
+
+def test_suffix_or_formats_choose_the_format(drawn, tmp_path):
+    """Without either three formats; folders are made."""
+    files = drawn.save(tmp_path / "new" / "folder" / "name.v2")
+    assert {file.name: file.read_bytes()[:5] for file in files} == {
+        f"name.v2.{form}": head for form, head in HEADS.items()
+    }
+    assert sorted(files[0].parent.iterdir()) == sorted(files)
+    for name, formats, expected in [
+        ("a.svg", None, "a.svg"),
+        ("b.png", ["pdf"], "b.pdf"),
+        ("c", ["png"], "c.png"),
+        ("k=0.5", ["png"], "k=0.5.png"),
+    ]:
+        for what in (drawn, drawn.figure):
+            assert [f.name for f in figures.save_figure(what, str(tmp_path / name), formats)] == [expected]  # fmt: skip
     with pytest.raises(ValueError, match="formats: 'jpeg'; accepted: png, svg, pdf"):
-        figures.save_figure(figure, tmp_path / "e", ["jpeg"])
+        drawn.save(tmp_path / "e", ["jpeg"])
+    for name in ("x.jpg", "x.csv", "x.PNGS"):
+        with pytest.raises(ValueError, match="accepted: png, svg, pdf, eps, pgf, or no suffix"):
+            drawn.save(tmp_path / name)
 
 
 def test_files_are_reproducible_and_a_failed_write_leaves_the_old_one(tmp_path, monkeypatch):
@@ -113,8 +115,6 @@ def test_files_are_reproducible_and_a_failed_write_leaves_the_old_one(tmp_path, 
 def test_notebooks_show_own_figures_and_not_those_of_pyplot():
     figure, _ = figures.new_figure((2, 2))
     assert figures.Drawn(figure, None, {})._repr_png_()[:4] == b"\x89PNG"
-    import matplotlib.pyplot as plt
-
     managed = plt.figure()
     try:
         assert figures.Drawn(managed, None, {})._repr_png_() is None
@@ -123,13 +123,59 @@ def test_notebooks_show_own_figures_and_not_those_of_pyplot():
 
 
 def test_latex_is_refused_for_all_texts():
-    import matplotlib
-    from synthetic_sweep import synthetic_sweep
-
-    import jaxbandit as jb
-
     with (
-        matplotlib.rc_context({"text.usetex": True}),
+        plt.rc_context({"text.usetex": True}),
         pytest.raises(ValueError, match=r"text\.usetex'\]: True; accepted: False"),
     ):
         jb.plot_regret(synthetic_sweep())
+
+
+def test_eps_has_bands_in_the_colour_they_have_on_white(drawn, tmp_path, recwarn):
+    areas = drawn.axes.collections
+    before = [(area.get_alpha(), np.array(area.get_facecolor())) for area in areas]
+    (file,) = drawn.save(tmp_path / "x.eps")
+    assert file.read_bytes().startswith(b"%!PS-Adobe")
+    for area, (alpha, color) in zip(areas, before, strict=True):
+        assert area.get_alpha() == alpha
+        np.testing.assert_allclose(area.get_facecolor(), color)
+    with figures._opaque(drawn.figure):
+        assert all(area.get_alpha() in (None, 1, 0.75) for area in areas)
+
+
+def test_pgf_needs_latex(drawn, tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda program: None)
+    with pytest.raises(ValueError, match="'pgf' needs LaTeX"):
+        drawn.save(tmp_path / "x.pgf")
+
+
+@pytest.mark.parametrize("name", [r"\input{/etc/passwd}", "cost $5", "a & b", "#1"])
+def test_pgf_refuses_names_that_latex_would_run(name, monkeypatch, tmp_path):
+    """LaTeX is asked for the size of every text, so a name that is a command would be run."""
+    monkeypatch.setattr("shutil.which", lambda program: "/usr/bin/latex")
+    ds = synthetic_sweep().assign_coords(learner=[name, "OrderedExpRef", "UCB-VI"])
+    for figure in (jb.plot_regret(ds), jb.plot_final(ds)):  # at the end of a curve, at a tick
+        with pytest.raises(ValueError, match=r"'pgf' is LaTeX, and .* in this figure has the"):
+            figure.save(tmp_path / "x.pgf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_pgf_takes_what_we_write_ourselves(drawn):
+    figures.check_texts(drawn.figure)
+
+
+def test_show_opens_a_window_or_says_why_not(drawn, monkeypatch):
+    with pytest.raises(RuntimeError, match="no display"):
+        drawn.show()
+    shown, fresh = [], jb.plot_regret(synthetic_sweep())
+    monkeypatch.setattr("matplotlib.get_backend", lambda: "tkagg")
+    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gcf().canvas.manager))
+    fresh.show()
+    assert shown[0].canvas.figure is fresh.figure
+    plt.close("all")
+
+
+def test_short_reprs(drawn):
+    assert repr(drawn) == "Drawn(1 panel, 4.6 x 3.1 in: ExpRef, OrderedExpRef, UCB-VI)"
+    panels = jb.plot_panels(synthetic_sweep(("I1", "I2")))
+    assert repr(panels).startswith("Drawn(2 panels, ")
+    assert len(repr(panels)) < 120

@@ -19,14 +19,8 @@ def test_active_sets_are_means_over_the_seeds_that_finished(ds):
     mean = ds["active_actions"].values[0, 0, :, 1].mean(axis=0)  # [stage, level]
     np.testing.assert_allclose(drawn.data[2], mean[:, 1:].T)
     written = texts(drawn.figure)
-    words = (
-        "phase 1, episode ",
-        "phase 2",
-        "stage",
-        "level",
-        "actions alive, mean of 8 seeds",
-        "ExpRef",
-    )
+    meaning = "actions alive, mean of 8 seeds"
+    words = ("phase 1, episode ", "phase 2", "stage", "level", meaning, "ExpRef")
     assert all(wanted in written for wanted in words)
     assert clipped_texts(drawn.figure) == []
 
@@ -79,9 +73,8 @@ def test_unreached_states_are_grey_and_never_count_as_different(mdp):
 
 
 def test_another_optimal_action_does_not_count_as_different(mdp):
-    one_level = mdp._replace(
-        start=jnp.int32(1)
-    )  # one unit, two stages: taking it now or later pays the same
+    # one unit, two stages: taking it now or later pays the same
+    one_level = mdp._replace(start=jnp.int32(1))
     learned = np.array([[0, 1, 1], [0, 1, 1]])
     assert planning.optimal(one_level)[1][0, 1] == 0
     assert not plot_policy(learned, one_level).data["different"].any()
@@ -92,10 +85,7 @@ def test_errors_name_what_is_accepted(ds, mdp):
     two = synthetic_sweep(["a", "b"])
     for call, message in [
         (lambda: plot_active_sets(ds, "Expref"), "learner: 'Expref'; did you mean 'ExpRef'"),
-        (
-            lambda: plot_active_sets(ds, "UCB-VI"),
-            "'UCB-VI' has finished no phase; accepted: a learner with phases",
-        ),
+        (lambda: plot_active_sets(ds, "UCB-VI"), "'UCB-VI' has finished no phase; accepted: a learner with phases"),
         (lambda: plot_active_sets(ds, "ExpRef", phases=[3]), "phases: 3; accepted: 1, 2"),
         (lambda: plot_active_sets(two, "ExpRef"), "instance: not given; accepted: one of a, b"),
         (lambda: plot_active_sets(two, "ExpRef", "c"), "instance: 'c'; accepted: a, b"),
@@ -105,15 +95,9 @@ def test_errors_name_what_is_accepted(ds, mdp):
         (lambda: plot_policy(ds, learner="ExpRef", seed=8), "seed: 8; .*accepted: 0, 1"),
         (lambda: plot_policy(np.zeros((2, 3))), "against: None; accepted: an MDP or a policy"),
         (lambda: plot_policy(np.zeros((4, 3)), mdp), r"shapes \(4, 3\), \(2, 3\); accepted"),
-        (
-            lambda: plot_policy(np.zeros((2, 3)), mdp, visitation=[1.0]),
-            r"visitation: shape \(1,\); accepted",
-        ),
-        (
-            lambda: plot_policy(ds, learner="ExpRef", ax=[None]),
-            "ax: 1 axes; accepted: 2, one per panel",
-        ),
-    ]:
+        (lambda: plot_policy(np.zeros((2, 3)), mdp, visitation=[1.0]), r"visitation: shape \(1,\); accepted"),
+        (lambda: plot_policy(ds, learner="ExpRef", ax=[None]), "ax: 1 axes; accepted: 2, one per panel"),
+    ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
             call()
 
@@ -190,9 +174,8 @@ def test_words_on_policy_maps():
     written = texts(drawn.figure)
     assert "accept from 0.5" in written  # the same at all stages: on the colour bar
     assert "capacity left" in written
-    other = jb.make_instance(
-        "prophet-random", key=jax.random.key(0), horizon=4, capacity=2, num_values=3
-    )
+    sizes = {"horizon": 4, "capacity": 2, "num_values": 3}
+    other = jb.make_instance("prophet-random", key=jax.random.key(0), **sizes)
     assert "number of the action" in texts(jb.plot_policy(np.zeros((4, 3), int), other).figure)
 
 

@@ -27,8 +27,8 @@ from jaxbandit.record import explicit
 from jaxbandit.stats.decisions import Comparison, compare
 from jaxbandit.stats.intervals import generator
 from jaxbandit.studies.race import MEAN, STRIDE, Candidate, Tuner
-from jaxbandit.sweeps import points, sweep
-from jaxbandit.sweeps.arguments import expand_instances
+from jaxbandit.sweeps.arguments import expand_instances, points
+from jaxbandit.sweeps.loop import sweep
 from jaxbandit.tabular import write_table
 
 METHODS = ("grid", "random")

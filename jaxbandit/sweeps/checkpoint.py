@@ -38,7 +38,7 @@ import numpy as np
 
 from jaxbandit.errors import CheckpointError
 from jaxbandit.files import FolderLock, lock_folder, read_file, write_atomically
-from jaxbandit.sweeps.lanes import lanes_of
+from jaxbandit.sweeps.lanes import lanes_of, shorten
 
 if TYPE_CHECKING:
     from jaxbandit.sweeps.identity import Identity
@@ -159,11 +159,6 @@ def differences(here: Any, there: Any, path: str = "") -> list[str]:
         return []
     before, now = (shorten(json.dumps(value)) for value in (there, here))
     return [f"{path}: {before} in the checkpoint, {now} now"]
-
-
-def shorten(text: str, most: int = 60) -> str:
-    """The text, its end cut off where it is longer."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 class Store:

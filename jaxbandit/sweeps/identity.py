@@ -22,8 +22,7 @@ import numpy as np
 import jaxbandit
 from jaxbandit.mdp import MDP, digest
 from jaxbandit.sweeps.arguments import LearnerGrid
-from jaxbandit.sweeps.checkpoint import shorten
-from jaxbandit.sweeps.lanes import Cell, Group, Lane, Tile, lanes_of, make_tile_runner
+from jaxbandit.sweeps.lanes import Cell, Group, Lane, Tile, lanes_of, make_tile_runner, shorten
 from jaxbandit.sweeps.options import Settings
 from jaxbandit.xla.compat import settings, x64
 from jaxbandit.xla.platforms import platform_of, processor

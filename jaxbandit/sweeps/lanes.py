@@ -16,7 +16,6 @@ import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any
 
 import jax
@@ -159,7 +158,7 @@ def make_groups(
         learner = grid.learner
         own = "episodes" if learner.blocks is None else "blocks"
         engine = own if settings.engine == "auto" else settings.engine
-        if engine == "blocks" != own:
+        if engine == "blocks" and learner.blocks is None:
             raise ValueError(
                 f"engine: 'blocks' for learners[{name!r}] ({learner.name}), which has no block form; "
                 "accepted: 'auto' or 'episodes'"
@@ -271,6 +270,16 @@ def format_bytes(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def shorten(text: str, most: int = 60) -> str:
+    """The text, its end cut off where it is longer.
+
+    Example:
+        >>> shorten("a long name", 7)
+        'a lo...'
+    """
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def choose_devices(devices: int | Iterable[Any] | None) -> tuple[list[Any], int]:
@@ -393,21 +402,18 @@ class Plan:
     def __str__(self) -> str:
         """A table with a line per learner and engine, then totals."""
         head = ["learners", "engine", "sizes (H, k, A)", "lanes", "tiles", "memory of a tile"]
-        rows = []
-        for name, engine in dict.fromkeys((group.name, group.engine) for group in self.groups):
-            mine = {
-                index: group
-                for index, group in enumerate(self.groups)
-                if (group.name, group.engine) == (name, engine)
-            }
+        rows: list[list[str]] = []
+        by_name: dict[tuple[str, str], dict[int, Group]] = {}
+        for index, group in enumerate(self.groups):
+            by_name.setdefault((group.name, group.engine), {})[index] = group
+        for (name, engine), mine in by_name.items():
             sizes = sorted({group.sizes[:3] for group in mine.values()})
             shown = str(sizes[0]) if len(sizes) == 1 else f"{len(sizes)} up to {sizes[-1]}"
             tiles = [tile for tile in self.tiles if tile.group in mine]
             lanes = sum(len(tile.lanes) for tile in tiles)
-            widest = max(group.tile_bytes for group in mine.values())
-            short = name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
-            row = [short, engine, shown, str(lanes), str(len(tiles)), format_bytes(widest)]
-            rows.append(row)
+            widest = format_bytes(max(group.tile_bytes for group in mine.values()))
+            cells = [shorten(name, LONGEST), engine, shown, str(lanes), str(len(tiles)), widest]
+            rows.append(cells)
         lines = [write_table(head, rows)]
         own = self.device_bytes
         limit = "" if own is None else f", on devices of {format_bytes(own)} each"
@@ -442,14 +448,11 @@ def measure(settings: Settings, plan: Plan, budget: float) -> Plan:
     tiles: dict[int, list[Tile]] = {}
     for tile in plan.tiles:
         tiles.setdefault(tile.group, []).append(tile)
-    by_name: dict[str, list[int]] = {}
-    for index in sorted(tiles, key=lambda index: -work(plan.groups[index])):
-        by_name.setdefault(plan.groups[index].name, []).append(index)
+    by_size = sorted(tiles, key=lambda index: work(plan.groups[index]))
+    largest = {plan.groups[index].name: index for index in by_size}.values()
     known: dict[str, tuple[float, float, float]] = {}
     seconds = 0.0
-    for index in (index for indices in zip_longest(*by_name.values()) for index in indices):
-        if index is None:
-            continue
+    for index in sorted(by_size[::-1], key=lambda index: index not in largest):
         group = plan.groups[index]
         if group.name not in known or time.monotonic() - began < budget:
             runner = make_tile_runner(settings, group, tiles[index][0].lanes)

@@ -176,9 +176,7 @@ def sweep(
 
         on_chunk: Any = settings.on_chunk
         notify = None if on_chunk is None else report
-        loop = HostLoop(
-            settings=settings, groups=groups, tiles=mine, store=store, identity=identity, on_chunk=notify
-        )  # fmt: skip
+        loop = HostLoop(identity=identity, tiles=mine, store=store, on_chunk=notify)
         run = loop.run(done=played(held.results), begun=begun_episodes(held, mine))
         everything = exchange(held.results + run)
         if store is not None:
@@ -292,11 +290,10 @@ class Stop(Exception):  # noqa: N818  (not an error: how a worker ends early)
 class HostLoop:
     """Workers that run the tiles of a sweep; the first error of any of them ends it."""
 
-    settings: Settings
-    groups: Sequence[Group]
+    identity: Identity
+    """With the settings and the groups."""
     tiles: Sequence[Tile]
     store: Store | None
-    identity: Identity
     on_chunk: Callable[[Iterable[CheckpointFile]], None] | None = None
     """Called in the main thread after chunks, with what the tiles have found so far."""
     interruption: Interruption = field(default_factory=Interruption)
@@ -308,12 +305,12 @@ class HostLoop:
 
     def run(self, **already: int) -> list[CheckpointFile]:
         """What the lanes of all tiles found; ``already`` is what a checkpoint has (`Display`)."""
-        settings, tiles = self.settings, self.tiles
+        settings, tiles = self.identity.settings, self.tiles
         if not tiles:
             log(settings.progress, "all runs are in the checkpoint: nothing is left to run")
             return []
         show = settings.progress if distributed.is_main() else False
-        titles = {number: group.title for number, group in enumerate(self.groups)}
+        titles = {number: group.title for number, group in enumerate(self.identity.groups)}
         workers = min(settings.workers, len(tiles))
         self.display = Display(tiles, settings.num_episodes, show, workers, titles, **already)
         waiting, lock = iter(enumerate(tiles)), threading.Lock()
@@ -380,7 +377,8 @@ class HostLoop:
     def run_tile(self, number: int, tile: Tile, device: Any) -> CheckpointFile:
         """Runs a tile to its end, from its checkpoint if it has one."""
         self.display.begin(tile)
-        settings, store, group = self.settings, self.store, self.groups[tile.group]
+        settings, store = self.identity.settings, self.store
+        group = self.identity.groups[tile.group]
         name, count = tile.name(), len(tile.lanes)
         header = tile.header() | {"engine": group.engine}
         runner = make_tile_runner(settings, group, tile.lanes, device)
@@ -406,11 +404,12 @@ class HostLoop:
         self.display.skip(done * count, tile)
         last_save = time.monotonic()
         while done < settings.num_episodes:
+            seconds = runner.run_seconds
             carry = runner.step(carry)
             if runner.engine_text is not None:
                 self.identity.engines[tile.group] = runner.engine_text
             before, done = done, runner.episodes_done(carry)
-            self.display.advance((done - before) * count, tile)
+            self.display.advance((done - before) * count, tile, runner.run_seconds - seconds)
             if done >= settings.num_episodes:
                 break
             if self.on_chunk is not None:

@@ -55,8 +55,7 @@ class Forecast:
         >>> forecast.left() is None  # nothing is known yet
         True
         >>> forecast.begins("UCB-VI")
-        >>> forecast.ends("UCB-VI")  # seconds
-        5.0
+        >>> forecast.ends("UCB-VI")  # after 5 s
         >>> forecast.plays("UCB-VI", 500, seconds=1.0)
         >>> forecast.left()  # 1 s for 500 episodes, then another compilation (5 s) and 1,000 (2 s)
         8.0
@@ -76,14 +75,13 @@ class Forecast:
         """A compilation of the group begins."""
         self.work[group].compiling = self.clock()
 
-    def ends(self, group: Hashable) -> float:
-        """It ends; returns how long it took."""
+    def ends(self, group: Hashable) -> None:
+        """It ends."""
         work = self.work[group]
-        took = 0.0 if work.compiling is None else self.clock() - work.compiling
-        work.compiling = None
         # the small program at the end of a run is no measure of the large one
-        work.compiled = took if work.compiled is None else work.compiled
-        return took
+        if work.compiling is not None and work.compiled is None:
+            work.compiled = self.clock() - work.compiling
+        work.compiling = None
 
     def plays(self, group: Hashable, episodes: int, seconds: float) -> None:
         """Episodes were played in so many seconds of a worker."""
@@ -153,7 +151,7 @@ class Display:
         self._programs = programs
         self._numbers: dict[Any, int] = {}
         self._compiling: list[Any] = []
-        self._tiles: dict[int, tuple[Any, float]] = {}
+        self._tiles: dict[int, Any] = {}
         self._said = ""
         self._lock = threading.Lock()
 
@@ -170,12 +168,12 @@ class Display:
     def begin(self, tile: Any) -> None:
         """This thread runs the tile from now on."""
         with self._lock:
-            self._tiles[threading.get_ident()] = (tile, time.monotonic())
+            self._tiles[threading.get_ident()] = tile
 
     def _note(self, text: str, begins: bool) -> None:
         """A compilation of this thread begins or ends."""
         with self._lock:
-            tile, since = self._tiles.get(threading.get_ident(), (None, 0.0))
+            tile = self._tiles.get(threading.get_ident())
             if tile is None:
                 return
             if begins:
@@ -184,8 +182,7 @@ class Display:
                 self._forecast.begins(tile.group)
             else:
                 self._compiling.remove(tile.group)
-                took = self._forecast.ends(tile.group)
-                self._tiles[threading.get_ident()] = (tile, since + took)
+                self._forecast.ends(tile.group)
             self._say()
 
     def _say(self, what: str = "") -> None:
@@ -209,13 +206,10 @@ class Display:
                 self._bar.initial += episodes - known  # the rate is that of what is run now
                 self._bar.update(episodes - known)
 
-    def advance(self, episodes: int, tile: Any) -> None:
-        """Episodes of a tile that were played."""
+    def advance(self, episodes: int, tile: Any, seconds: float) -> None:
+        """Episodes of a tile that were played in so many seconds."""
         with self._lock:
-            now = time.monotonic()
-            _, since = self._tiles.get(threading.get_ident(), (tile, now))
-            self._tiles[threading.get_ident()] = (tile, now)
-            self._forecast.plays(tile.group, episodes, now - since)
+            self._forecast.plays(tile.group, episodes, seconds)
             learner, instance, *_ = tile.lanes[0]
             self._say(f"{learner} on {instance}")
             self._bar.update(episodes)

@@ -24,9 +24,9 @@ import numpy as np
 from jaxbandit import checks, distributed
 from jaxbandit.record import Recording
 from jaxbandit.results.axes import described
-from jaxbandit.sweeps.checkpoint import CheckpointFile, Store, decode, encode, shorten
+from jaxbandit.sweeps.checkpoint import CheckpointFile, Store, decode, encode
 from jaxbandit.sweeps.identity import Identity
-from jaxbandit.sweeps.lanes import Lane, Tile, lanes_of, make_tiles
+from jaxbandit.sweeps.lanes import Lane, Tile, lanes_of, make_tiles, shorten
 
 if TYPE_CHECKING:
     import xarray

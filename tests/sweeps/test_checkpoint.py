@@ -157,15 +157,6 @@ def test_entries_that_no_sweep_writes_are_named():
         assert wrong_entries(CheckpointFile(lane(), right | {name: array}), True) == [name]
 
 
-def test_damaged_files_are_kept_under_another_name(tmp_path, opened):
-    for attempt, content in enumerate([b"nothing", signed(b"nothing")]):
-        (tmp_path / "done-b.jbk").write_bytes(content)
-        with pytest.warns(UserWarning, match=r"is not used: .* kept as done-b\.jbk\.damaged"):
-            assert opened().load_done() == []
-        kept = tmp_path / ("done-b.jbk.damaged" + ("2" if attempt else ""))
-        assert kept.read_bytes() == content
-
-
 def pipe(path):
     path.unlink()
     os.mkfifo(path)
@@ -187,7 +178,7 @@ def folder(path):
 
 
 @pytest.mark.parametrize("name", ["done-b.jbk", "carry-c.1.jbk", "config.json", "lock"])
-@pytest.mark.parametrize("change", [pipe, linked, dangling, folder, "EIO"])
+@pytest.mark.parametrize("change", [pipe, linked, dangling, folder, None])
 def test_what_cannot_be_read_is_left_alone_and_named(tmp_path, opened, monkeypatch, name, change):
     """Also a read error of the disk: the file may be whole."""
     store = opened()
@@ -195,10 +186,7 @@ def test_what_cannot_be_read_is_left_alone_and_named(tmp_path, opened, monkeypat
     store.save_carry("c", saved(1))
     store.close()
     before = {path.name: path.stat().st_ino for path in tmp_path.glob("*.jbk")}
-    if callable(change):
-        change(tmp_path / name)
-        before.pop(name, None)
-    else:
+    if change is None:
         real = os.open
 
         def failing(path, *rest, **more):
@@ -207,6 +195,9 @@ def test_what_cannot_be_read_is_left_alone_and_named(tmp_path, opened, monkeypat
             return real(path, *rest, **more)
 
         monkeypatch.setattr(os, "open", failing)
+    else:
+        change(tmp_path / name)
+        before.pop(name, None)
     with pytest.raises(CheckpointError, match=rf"cannot (read|write).*{name}"):
         opened()
     monkeypatch.undo()
@@ -227,19 +218,24 @@ def test_newest_generation_is_loaded_and_two_are_kept(tmp_path, opened):
     assert opened().load_carry("b").header["episodes"] == 4
 
 
-@pytest.mark.parametrize("damage", ["truncate", "flip", "empty"])
-def test_a_damaged_newest_generation_falls_back(tmp_path, opened, damage):
+def test_damaged_files_are_kept_under_another_name_and_the_generation_before_is_loaded(
+    tmp_path, opened
+):
     store = opened()
     for value in (1, 2):
         store.save_carry("b", saved(value))
     newest = tmp_path / "carry-b.0.jbk"
     content = newest.read_bytes()
-    assert decode(content).header["episodes"] == 2
     flipped = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
-    newest.write_bytes({"truncate": content[:-7], "flip": flipped, "empty": b""}[damage])
-    saying = "is not used: truncated or corrupted .* goes back to the checkpoint before"
-    with pytest.warns(UserWarning, match=saying):
-        assert opened().load_carry("b").header["episodes"] == 1
+    saying = (
+        r"is not used: .* kept as carry-b\.0\.jbk\.damaged.* goes back to the checkpoint before"
+    )
+    for number, damaged in enumerate([content[:-7], flipped, b"", signed(b"nothing")], 1):
+        newest.write_bytes(damaged)
+        with pytest.warns(UserWarning, match=saying):
+            assert opened().load_carry("b").header["episodes"] == 1
+        kept = newest.with_name(f"{newest.name}.damaged{number if number > 1 else ''}")
+        assert kept.read_bytes() == damaged
 
 
 def test_finished_lanes_are_kept_and_their_state_dropped(opened):

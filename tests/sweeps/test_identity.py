@@ -237,28 +237,21 @@ def test_callbacks_are_not_continued_and_named(tmp_path):
 def test_a_changed_engine_is_noticed_before_anything_goes_on(tmp_path, monkeypatch):
     from jaxbandit.engines.episodes import loop
 
-    right = played(1)
+    right, plain = played(1), loop.run_chunk
     regrets(playing(1), tmp_path)
-    plain = loop.run_chunk
 
     def doubled(*args):
         state, regret, *rest = plain(*args)
         return state, 2 * regret, *rest
 
-    kept = dict(PROGRAMS.compiled)
-    PROGRAMS.compiled.clear()
+    monkeypatch.setattr(PROGRAMS, "compiled", type(PROGRAMS.compiled)())
     monkeypatch.setattr(loop, "run_chunk", doubled)
-    try:
-        # all is there: nothing is lowered, and the numbers are those of the engine that wrote them
-        before = len(PROGRAMS.compiled)
-        np.testing.assert_array_equal(regrets(playing(1), tmp_path), right)
-        assert len(PROGRAMS.compiled) == before
-        with pytest.warns(UserWarning, match=r"'M' is not what it was .*changed: engine\)"):
-            found = regrets(playing(1), tmp_path, num_seeds=3)
-        np.testing.assert_array_equal(found[:2], 2 * right)
-    finally:
-        PROGRAMS.compiled.clear()
-        PROGRAMS.compiled.update(kept)
+    # all is there: nothing is lowered, and the numbers are those of the engine that wrote them
+    np.testing.assert_array_equal(regrets(playing(1), tmp_path), right)
+    assert not PROGRAMS.compiled
+    with pytest.warns(UserWarning, match=r"'M' is not what it was .*changed: engine\)"):
+        found = regrets(playing(1), tmp_path, num_seeds=3)
+    np.testing.assert_array_equal(found[:2], 2 * right)
 
 
 OFFSET = 1

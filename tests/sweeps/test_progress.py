@@ -1,11 +1,7 @@
 """What the host loop shows, and what it does when it is told to stop."""
 
-import json
 import os
-import pathlib
 import signal
-import subprocess
-import sys
 
 import pytest
 from sweep_program import configuration
@@ -51,24 +47,6 @@ def test_ignored_signals_stay_ignored_and_faulthandler_keeps_its_own(printed):
     assert printed(IGNORED).count("most recent call first") == 3
 
 
-def test_nohup_in_the_background(tmp_path):
-    """A real sweep under nohup, as a background job of a shell: neither Ctrl-C nor a closed terminal stops it."""
-    how = {"only": "UCB-VI", "num_episodes": 20_000, "chunk_size": 100, "checkpoint_seconds": 0}
-    options = json.dumps(
-        {"result": str(tmp_path / "run.nc"), "sweep": how | {"checkpoint": str(tmp_path / "run")}}
-    )
-    program = pathlib.Path(__file__).parent.parent / "sweep_program.py"
-    script = f"""
-nohup {sys.executable} {program} '{options}' > {tmp_path}/log 2>&1 &
-until ls {tmp_path}/run/carry-* > {tmp_path}/listed 2>&1; do sleep 0.02; done
-kill -INT $!; kill -HUP $!
-wait $!
-"""
-    done = subprocess.run(["sh", "-c", script], check=False, timeout=120)
-    assert done.returncode == 0, (tmp_path / "log").read_text()
-    assert (tmp_path / "run.nc").exists()
-
-
 @pytest.mark.parametrize(("show", "visible"), [(True, False), ("always", True), (False, False)])
 def test_progress_is_silent_without_a_terminal_unless_asked(capsys, show, visible):
     jb.sweep(**configuration(only="UCB-VI", num_episodes=2000, num_seeds=3, progress=show))
@@ -91,12 +69,12 @@ def test_what_is_compiled_is_said(capsys):
         display.begin(tiles[0])
         compile_one()
         display.skip(40, tiles[0])
-        display.advance(60, tiles[0])
+        display.advance(60, tiles[0], 0.1)
         display.begin(tiles[1])
-        display.advance(100, tiles[1])  # its program was there already
+        display.advance(100, tiles[1], 0.1)  # its program was there already
         display.begin(tiles[2])
         compile_one()
-        display.advance(100, tiles[2])
+        display.advance(100, tiles[2], 0.1)
     assert not PROGRAMS.listeners
     text = capsys.readouterr().err
     assert "going on from the checkpoint: 35 % of the episodes were played already" in text
@@ -132,7 +110,7 @@ def test_compilations_to_come_are_counted():
     for seconds in (10.0, 1.0):  # the second program of a group does not change what one takes
         forecast.begins("a")
         clock.now += seconds
-        assert forecast.ends("a") == seconds
+        forecast.ends("a")
     assert forecast.left() is None  # no rate yet
     forecast.plays("a", 50, seconds=5.0)
     # 50 of a, 400 of the others at 0.1 s, and two compilations of 10 s

@@ -281,20 +281,17 @@ class Store:
                 for learner in dict.fromkeys(lane[0] for lane in lanes):
                     changed.setdefault(learner, {}).update(said)
                 os.replace(path, unused_name(path.with_name(f"stale-{path.name}")))
-        if self.identity is not None:
-            now = {
-                name: text
-                for name, text in self.identity.texts().items()
-                if len(text) <= LARGEST_TEXT
-            }
-            if now != texts:
-                write_atomically(self.directory / TEXTS, zlib.compress(json.dumps(now).encode()))
         for learner, lines in changed.items():
             warnings.warn(
                 f"checkpoint: learner {learner!r} is not what it was when {self.directory} was written "
                 f"(changed: {_listed(list(lines.values()))}); its runs are made anew, the old ones are set aside as stale-*",
                 stacklevel=5,
             )
+        if self.identity is not None:
+            of_all = self.identity.texts().items()
+            now = {digest: text for digest, text in of_all if len(text) <= LARGEST_TEXT}
+            if now != texts:
+                write_atomically(self.directory / TEXTS, zlib.compress(json.dumps(now).encode()))
 
     def _texts(self) -> dict[str, str]:
         """The texts that were kept, by digest, if they can be read."""

@@ -105,13 +105,13 @@ if TYPE_CHECKING:
     from jaxbandit.studies import hooks as hooks
     from jaxbandit.studies import tune as tune
     from jaxbandit.studies import until_decided as until_decided
-    from jaxbandit.sweeps import Plan as Plan
-    from jaxbandit.sweeps import family as family
-    from jaxbandit.sweeps import grid as grid
-    from jaxbandit.sweeps import merge as merge
-    from jaxbandit.sweeps import plan as plan
-    from jaxbandit.sweeps import points as points
-    from jaxbandit.sweeps import sweep as sweep
+    from jaxbandit.sweeps.arguments import family as family
+    from jaxbandit.sweeps.arguments import grid as grid
+    from jaxbandit.sweeps.arguments import points as points
+    from jaxbandit.sweeps.lanes import Plan as Plan
+    from jaxbandit.sweeps.loop import plan as plan
+    from jaxbandit.sweeps.loop import sweep as sweep
+    from jaxbandit.sweeps.shards import merge as merge
 
 
 _SOURCE = Path(__file__).read_text(encoding="utf-8")

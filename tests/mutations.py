@@ -58,7 +58,7 @@ MUTATIONS = [
     Mutation("checkpoint", "a damaged checkpoint is not used", "jaxbandit/sweeps/checkpoint.py",
              "if content[:start] != right:", "if False:", "tests/sweeps/test_checkpoint.py"),
     Mutation("finite", "a nan is never a result", "jaxbandit/sweeps/checkpoint.py",
-             "or not np.isfinite(regret).all():", "or False:", "tests/sweeps/test_checkpoint.py"),
+             "not np.isfinite(array).all()", "False", "tests/sweeps/test_checkpoint.py"),
     Mutation("keys", "the key of a lane is the documented one", "jaxbandit/sweeps/lanes.py",
              "fold_in(fold_in((root[:1], root[1:]), names), numbers)", "fold_in(fold_in((root[:1], root[1:]), numbers), names)",
              "tests/sweeps/test_lanes.py -k keys"),

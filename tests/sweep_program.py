@@ -3,9 +3,12 @@
 python sweep_program.py '{"result": "run.nc", "devices": 2, "sweep": {"num_seeds": 8}}'
 """
 
+import contextlib
 import json
 import pathlib
+import subprocess
 import sys
+import time
 
 SIZES = {"horizon": 3, "capacity": 2, "num_values": 3}
 NUM_EPISODES = 16_000
@@ -45,6 +48,22 @@ def assert_same_bits(one, other):
         assert one[name].dims == other[name].dims
         assert one[name].dtype == other[name].dtype
         assert one[name].values.tobytes() == other[name].values.tobytes(), name
+
+
+def start(**options):
+    """The program with these options, in a process of its own."""
+    command = [sys.executable, __file__, json.dumps(options)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(process, folder, pattern, since=0):
+    """Until a file of that name is newer (in nanoseconds), or the process has ended."""
+    while process.poll() is None:
+        for path in folder.glob(pattern):
+            with contextlib.suppress(FileNotFoundError):  # files come and go while we look
+                if path.stat().st_mtime_ns > since:
+                    return
+        time.sleep(0.005)
 
 
 def main(options):

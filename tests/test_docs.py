@@ -31,7 +31,7 @@ from jaxbandit import experiments
 from jaxbandit.cli import main
 from jaxbandit.cli.commands import write_template
 from jaxbandit.experiment import catalogue
-from jaxbandit.sweeps import job
+from jaxbandit.sweeps import loop
 
 ROOT = Path(__file__).parent.parent
 DOCS = {
@@ -125,7 +125,7 @@ def tiny_results(tmp_path_factory):
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_commands_of_the_documents(words, tiny_results, tmp_path, monkeypatch, capsys, registries):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(job, "measure", lambda *arguments: 1.0)
+    monkeypatch.setattr(loop, "measure", lambda settings, plan, seconds: plan)
     program, *rest = words
     if program == "pip" or rest[:3] == ["-m", "pip", "install"]:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

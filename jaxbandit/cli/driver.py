@@ -44,8 +44,8 @@ from jaxbandit.experiment import (
 from jaxbandit.files import read_file, regular_files, write_atomically
 from jaxbandit.results import load, save
 from jaxbandit.status import spinner
-from jaxbandit.sweeps import plan as plan_of
-from jaxbandit.sweeps import sweep
+from jaxbandit.sweeps.loop import plan as plan_of
+from jaxbandit.sweeps.loop import sweep
 from jaxbandit.sweeps.options import RunOptions
 from jaxbandit.sweeps.shards import check_shard, merge
 from jaxbandit.xla.programs import release_memory

@@ -29,7 +29,8 @@ from jaxbandit.mdp import MDP
 from jaxbandit.stats.decisions import Comparison, compare_intervals, paired_differences
 from jaxbandit.stats.intervals import joint_intervals
 from jaxbandit.stats.replication import curve_names, final_runs
-from jaxbandit.sweeps import LearnerGrid, sweep
+from jaxbandit.sweeps.arguments import LearnerGrid
+from jaxbandit.sweeps.loop import sweep
 
 if TYPE_CHECKING:
     from xarray import Dataset

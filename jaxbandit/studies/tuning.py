@@ -63,8 +63,8 @@ from jaxbandit.stats.intervals import (
     standard_error,
 )
 from jaxbandit.stats.replication import CurveName, final_runs
-from jaxbandit.sweeps import points, sweep
-from jaxbandit.sweeps.arguments import expand_instances
+from jaxbandit.sweeps.arguments import expand_instances, points
+from jaxbandit.sweeps.loop import sweep
 from jaxbandit.tabular import write_table
 
 __all__ = ["Candidate", "Range", "Round", "Tuned", "Tuner", "tune"]

@@ -7,7 +7,7 @@ instances of one kind. Both become array axes, so a sweep over them compiles onc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,7 @@ import jax
 import numpy as np
 
 from jaxbandit import checks
-from jaxbandit.learner import Learner
-from jaxbandit.learner.checks import TAKEN
+from jaxbandit.learner import Learner, check_contract
 from jaxbandit.mdp import MDP, canonical, validate
 from jaxbandit.mdp.labels import carry
 
@@ -49,12 +48,7 @@ def grid(learner: Learner, **values: Sequence[float]) -> LearnerGrid:
         >>> scales.size, scales.names
         (3, ('bonus_scale',))
     """
-    if not isinstance(learner, Learner):
-        raise TypeError(
-            f"grid: learner: {type(learner).__name__}; accepted: a Learner (jb.make_learner)"
-        )
-    params = _params("grid", learner)
-    _check_names("grid", learner, values, "array")
+    learner = _checked("grid", learner)
     columns = {name: _column("grid", learner, name, listed) for name, listed in values.items()}
     sizes = [len(column) for column in columns.values()]
     size = math.prod(sizes)
@@ -62,76 +56,7 @@ def grid(learner: Learner, **values: Sequence[float]) -> LearnerGrid:
         raise ValueError(f"grid: {size:,} settings; accepted: at most {MOST_SETTINGS:,}")
     places = np.unravel_index(np.arange(size), sizes) if sizes else ()
     columns = {name: columns[name][place] for name, place in zip(columns, places, strict=True)}
-    return _stacked("grid", learner, params, columns, size)
-
-
-def _check_names(where: str, learner: Learner, names: Iterable[str], kind: str) -> None:
-    """An error for a name that is no parameter of the learner; ``kind``: "array", or "scalar" for those without axes."""
-    params = learner.params
-    for name in names:
-        if name not in params or name in TAKEN or (kind == "scalar" and np.ndim(params[name])):
-            known = [p for p in params if p not in TAKEN and np.ndim(params[p]) == 0]
-            raise ValueError(
-                f"{where}: learner {learner.name!r} has no {kind} parameter {name!r}; "
-                f"accepted: {', '.join(known) or 'none'}"
-            )
-
-
-def _stacked(
-    where: str, learner: Learner, params: Mapping[str, Any], columns: Mapping[str, Any], size: int
-) -> LearnerGrid:
-    """The learner at ``size`` settings: those of the columns, and its own for all other parameters."""
-    stacked = {
-        name: columns[name] if name in columns else np.repeat(np.asarray(own)[None], size, 0)
-        for name, own in params.items()
-    }
-    made = LearnerGrid(learner._replace(params=stacked), tuple(columns))
-    check_settings(where, made)
-    return made
-
-
-def _column(where: str, learner: Learner, name: str, listed: Any) -> np.ndarray:
-    """The values of one parameter as [P, ...] in the type of its default, which must hold them."""
-    where, default = f"{where}: {name}", np.asarray(learner.params[name])
-    if isinstance(listed, str | bytes | Mapping):
-        raise ValueError(f"{where}: {listed!r}; accepted: a non-empty list of values")
-    if isinstance(listed, Iterable) and not hasattr(listed, "dtype"):
-        listed = list(listed)
-    accepted = f"a non-empty list of values of shape {default.shape}"
-    if default.dtype.kind == "b":
-        given = np.asarray(listed)
-        if given.dtype.kind != "b":
-            raise ValueError(f"{where}: {listed!r}; accepted: truth values")
-    else:
-        given = np.asarray(checks.real_array(where, listed, accepted))
-    if given.ndim != 1 + default.ndim or given.shape[1:] != default.shape or not given.size:
-        raise ValueError(f"{where}: {listed!r}; accepted: {accepted}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        column = given.astype(default.dtype)
-    strange = ~np.isfinite(column) if default.dtype.kind == "f" else np.zeros(column.shape, bool)
-    if default.dtype.kind == "f" and not np.isfinite(default).all():
-        strange &= np.isfinite(given)  # nan is how this parameter says "not given"
-    elif default.dtype.kind in "iu":
-        strange = column.astype(np.float64) != given.astype(np.float64)
-    if strange.any():
-        seen = given[strange].flat[0]
-        raise ValueError(
-            f"{where}: {seen!r} for learner {learner.name!r}; accepted: finite {default.dtype} values"
-        )
-    return column
-
-
-def check_settings(argument: str, grid: LearnerGrid) -> None:
-    """Asks the learner whether it can mean every setting of the grid."""
-    learner = grid.learner
-    if learner.check is None:
-        return
-    for index in range(grid.size):
-        params = {name: np.asarray(values)[index] for name, values in learner.params.items()}
-        try:
-            learner.check(params)
-        except ValueError as error:
-            raise ValueError(f"{argument}: learner {learner.name!r}: {error}") from None
+    return _stacked("grid", learner, columns, size)
 
 
 def points(learner: Learner, settings: Sequence[Mapping[str, float]]) -> LearnerGrid:
@@ -146,81 +71,109 @@ def points(learner: Learner, settings: Sequence[Mapping[str, float]]) -> Learner
         >>> tried.size, tried.names
         (2, ('threshold', 'first_epsilon'))
     """
-    checks.typed("learner", learner, Learner, "a Learner, as make_learner gives it")
-    settings = list(settings) if isinstance(settings, Sequence) else settings
-    if (
-        not isinstance(settings, list)
-        or not settings
-        or not all(isinstance(setting, Mapping) for setting in settings)
-    ):
+    learner = _checked("points", learner)
+    given = list(settings) if isinstance(settings, Sequence) else []
+    if not given or not all(isinstance(setting, Mapping) for setting in given):
         raise ValueError(
             f"settings: {settings!r}; accepted: a non-empty list of dictionaries, parameter -> value"
         )
-    params = _params("points", learner)
-    names = tuple(dict.fromkeys(name for setting in settings for name in setting))
-    _check_names("points", learner, names, "scalar")
-    columns = {
-        name: _column("points", learner, name, [each.get(name, np.asarray(params[name])) for each in settings])
-        for name in names
-    }  # fmt: skip
-    return _stacked("points", learner, params, columns, len(settings))
+    columns = {}
+    for name in dict.fromkeys(name for setting in given for name in setting):
+        own = np.asarray(learner.params.get(name))
+        listed = [setting.get(name, own) for setting in given]
+        columns[name] = _column("points", learner, name, listed, scalar=True)
+    return _stacked("points", learner, columns, len(given))
+
+
+def _column(
+    where: str, learner: Learner, name: str, listed: Any, scalar: bool = False
+) -> np.ndarray:
+    """The values of one parameter as [P, ...] in the type of its default, which must hold them."""
+    params = learner.params
+    if name not in params or (scalar and np.ndim(params[name])):
+        known = ", ".join(each for each in params if np.ndim(params[each]) == 0)
+        raise ValueError(
+            f"{where}: learner {learner.name!r} has no {'scalar' if scalar else 'array'} parameter {name!r}; "
+            f"accepted: {known or 'none'}"
+        )
+    where, default = f"{where}: {name}", np.asarray(params[name])
+    accepted = f"a non-empty list of values of shape {default.shape}"
+    several = isinstance(listed, Iterable) and not isinstance(listed, str | bytes | Mapping)
+    if several and not hasattr(listed, "dtype"):
+        listed = list(listed)
+    given = np.asarray(checks.real_array(where, listed, accepted))
+    if given.ndim != 1 + default.ndim or given.shape[1:] != default.shape or not given.size:
+        raise ValueError(f"{where}: {listed!r}; accepted: {accepted}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        column = given.astype(default.dtype)
+    if default.dtype.kind == "f":  # nan is how some parameters say "not given"
+        strange = ~np.isfinite(column) & (np.isfinite(given) | np.isfinite(default).all())
+    else:
+        strange = column != given
+    if strange.any():
+        raise ValueError(
+            f"{where}: {given[strange].flat[0]!r} for learner {learner.name!r}; "
+            f"accepted: finite {default.dtype} values"
+        )
+    return column
+
+
+def _stacked(where: str, learner: Learner, columns: Mapping[str, Any], size: int) -> LearnerGrid:
+    """The learner at ``size`` settings: those of the columns, and its own for all other parameters."""
+    stacked = {
+        name: np.repeat(np.asarray(own)[None], size, 0) for name, own in learner.params.items()
+    }
+    return check_settings(
+        where, LearnerGrid(learner._replace(params={**stacked, **columns}), tuple(columns))
+    )
+
+
+def check_settings(where: str, grid: LearnerGrid) -> LearnerGrid:
+    """The grid, if its learner can mean every setting."""
+    learner = grid.learner
+    check: Any = learner.check
+    for index in range(0 if check is None else grid.size):
+        try:
+            check({name: np.asarray(values)[index] for name, values in learner.params.items()})
+        except ValueError as error:
+            raise ValueError(f"{where}: learner {learner.name!r}: {error}") from None
+    return grid
+
+
+def _checked(where: str, learner: Learner) -> Learner:
+    """The learner, if what it declares can be meant."""
+    try:
+        return check_contract(learner)._replace(params=dict(learner.params))
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
 
 
 def expand_learners(learners: Mapping[str, Learner | LearnerGrid]) -> dict[str, LearnerGrid]:
     """Every learner as a grid, of one setting if it has none; the names are checked."""
     checks.names("learners", learners)
     expanded = {}
-    for name, learner in learners.items():
+    for name, given in learners.items():
         where = f"learners[{name!r}]"
-        if isinstance(learner, Learner):
-            expanded[name] = _stacked(where, learner, _params(where, learner), {}, 1)
-        elif isinstance(learner, LearnerGrid):
-            check_settings(where, learner)
-            expanded[name] = learner
+        accepted = "a Learner (make_learner) or a grid of one (jb.grid)"
+        checks.typed(where, given, (Learner, LearnerGrid), accepted)
+        if isinstance(given, LearnerGrid):
+            expanded[name] = check_settings(where, given)
         else:
-            raise TypeError(
-                f"{where}: {type(learner).__name__}; "
-                "accepted: a Learner (make_learner) or a grid of one (jb.grid)"
-            )
+            expanded[name] = _stacked(where, _checked(where, given), {}, 1)
     return expanded
 
 
-def _params(where: str, learner: Learner) -> dict[str, Any]:
-    """The learner's parameters, if they are numbers by name."""
-    if not isinstance(learner.params, Mapping):
-        raise ValueError(
-            f"{where}: params: {learner.params!r}; accepted: a dictionary, name -> number or array"
-        )
-    for key, value in learner.params.items():
-        if np.asarray(value).dtype.kind not in "fiub":
-            raise ValueError(
-                f"{where}: parameter {key!r} has dtype {np.asarray(value).dtype}; accepted: numbers"
-            )
-    return dict(learner.params)
-
-
-class Instances(Mapping[str, MDP]):
+class Instances(dict[str, MDP]):
     """The single instances of a sweep by name, each with the name under which the user gave it.
 
     Instances given together under one name (a stack, a list) are replicates of one family; an
     instance given alone is a family of its own, whatever its name looks like.
     """
 
-    def __init__(self, members: Mapping[str, MDP], families: Mapping[str, str]):
-        """``families``: the family of every member."""
-        self._members, self.families = dict(members), dict(families)
-
-    def __getitem__(self, name: str) -> MDP:
-        """The instance of that name."""
-        return self._members[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """The names, in the order given."""
-        return iter(self._members)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._members)
+    def __init__(self) -> None:
+        """None yet."""
+        super().__init__()
+        self.families: dict[str, str] = {}
 
 
 def family(name: str, *, count: int, key: jax.Array, **parameters: Any) -> MDP:
@@ -263,10 +216,21 @@ def expand_instances(instances: Mapping[str, MDP | Iterable[MDP]]) -> Instances:
         {'A/k=2': 'A/k=2', 'B/0': 'B', 'B/1': 'B'}
     """
     checks.names("instances", instances)
-    expanded: dict[str, MDP] = {}
-    families: dict[str, str] = {}
+    expanded = Instances()
     for name, given in instances.items():
-        for draw, mdp in _draws(name, given).items():
+        single = isinstance(given, MDP) and np.ndim(given.prob) != 5
+        members: Any = [given] if single else given
+        if isinstance(members, MDP):
+            each = range(len(members.prob))
+            members = [MDP(*(x if x is None else x[j] for x in members)) for j in each]
+        several = isinstance(members, list | tuple) and len(members) > 0
+        if not several or not all(isinstance(mdp, MDP) for mdp in members):
+            raise TypeError(
+                f"instances[{name!r}]: {type(given).__name__}; "
+                "accepted: an MDP (make_instance), a stack or a non-empty list of them (jb.family)"
+            )
+        for j, mdp in enumerate(members):
+            draw = name if single else f"{name}/{j}"
             if draw in expanded:
                 raise ValueError(
                     f"instances: {draw!r} is named twice; give every instance its own name"
@@ -276,24 +240,5 @@ def expand_instances(instances: Mapping[str, MDP | Iterable[MDP]]) -> Instances:
                 expanded[draw] = validate(carry(mdp, MDP(*plain)))
             except ValueError as error:
                 raise ValueError(f"instances[{draw!r}]: {error}") from error
-            families[draw] = name
-    return Instances(expanded, families)
-
-
-def _draws(name: str, given: Any) -> dict[str, MDP]:
-    """The instances given under one name."""
-    if isinstance(given, MDP) and np.ndim(given.prob) == 5:
-        if not len(given.prob):
-            raise ValueError(f"instances[{name!r}]: an empty stack; accepted: at least one MDP")
-        return {
-            f"{name}/{j}": MDP(*(leaf if leaf is None else leaf[j] for leaf in given))
-            for j in range(len(given.prob))
-        }
-    if isinstance(given, MDP):
-        return {name: given}
-    if isinstance(given, list | tuple) and given and all(isinstance(m, MDP) for m in given):
-        return {f"{name}/{j}": mdp for j, mdp in enumerate(given)}
-    raise TypeError(
-        f"instances[{name!r}]: {type(given).__name__}; "
-        "accepted: an MDP (make_instance), a stack or a non-empty list of them (jb.family)"
-    )
+            expanded.families[draw] = name
+    return expanded

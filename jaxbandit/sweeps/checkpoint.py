@@ -6,7 +6,7 @@ A checkpoint directory belongs to one configuration (`Store` refuses any other) 
     done-<tile>.jbk          results of finished lanes: more seeds later run only the new ones
     carry-<tile>.<0|1>.jbk   state of a tile that is under way, the last two generations
     stale-*                  files of learners that are other programs now
-    text-<digest>.gz         what a function lowered to, to say what has changed
+    texts.gz                 what the learners' functions lowered to, to say what has changed
     *.damaged                files with a wrong checksum
     lock                     held by the sweep that uses the directory
 
@@ -20,6 +20,7 @@ sweep, copied into one, are the checkpoint of the whole sweep.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import io
@@ -28,31 +29,39 @@ import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jaxbandit.errors import CheckpointError
 from jaxbandit.files import FolderLock, lock_folder, read_file, write_atomically
-from jaxbandit.sweeps.lanes import Lane, lanes_of
+from jaxbandit.sweeps.lanes import lanes_of, shorten
 
 if TYPE_CHECKING:
     from jaxbandit.sweeps.identity import Identity
 
 MAGIC = b"jaxbandit-1\n"
-CONFIG = "config.json"
+CONFIG, TEXTS = "config.json", "texts.gz"
 LARGEST_CONFIG = 2**26
-"""Bytes of config.json that are read."""
-LARGEST_TEXT = 2**16
-"""Bytes of a compressed text that is kept."""
+"""Bytes of config.json, and of all texts together, that are read."""
+LARGEST_TEXT = 2**20
+"""Letters of a text that is kept."""
+HEADER: dict[str, type | tuple[type, ...]] = {
+    "lanes": list,
+    "compile_seconds": (int, float),
+    "run_seconds": (int, float),
+    "bits": list,
+    "program": dict,
+}
+"""Entries of every header, with their types."""
+DONE: dict[str, type | tuple[type, ...]] = {**HEADER, "name": str}
+CARRY: dict[str, type | tuple[type, ...]] = {**HEADER, "episodes": int, "generation": int}
 
 
-@dataclass(frozen=True)
-class CheckpointFile:
+class CheckpointFile(NamedTuple):
     """The content of a .jbk file: a JSON header and named arrays."""
 
     header: dict[str, Any]
@@ -80,59 +89,25 @@ def encode(saved: CheckpointFile) -> bytes:
 
 
 def decode(content: bytes) -> CheckpointFile:
-    """The inverse of `encode`; ValueError if the content is not whole."""
+    """The inverse of `encode`; ValueError if the content is not whole.
+
+    Nothing is unpickled, and nothing larger than the file is made.
+    """
     start = len(MAGIC) + 32
     payload = content[start:]
     right = MAGIC + hashlib.sha256(payload).digest()
     if content[:start] != right:
         raise ValueError("truncated or corrupted (its checksum does not match)")
     try:
-        return _unpacked(payload)
+        with zipfile.ZipFile(io.BytesIO(payload)) as parts:
+            if sum(part.file_size for part in parts.infolist()) > len(payload):
+                raise ValueError("compressed")
+        with np.load(io.BytesIO(payload), allow_pickle=False) as file:
+            found = dict(file)
+        header = {**json.loads(found.pop("header").tobytes())}
     except Exception as error:  # an untrusted file: zip, numpy and json raise errors of many kinds
         raise ValueError(f"not written by a sweep ({error})") from error
-
-
-def _unpacked(payload: bytes) -> CheckpointFile:
-    """Arrays and header; nothing is unpickled, and nothing larger than the file is made."""
-    with zipfile.ZipFile(io.BytesIO(payload)) as parts:
-        packed = [each for each in parts.infolist() if each.compress_type != zipfile.ZIP_STORED]
-        if packed or sum(each.file_size for each in parts.infolist()) > len(payload):
-            raise ValueError("compressed")
-    with np.load(io.BytesIO(payload), allow_pickle=False) as file:
-        arrays = {
-            name.removeprefix("array:"): file[name] for name in file.files if name != "header"
-        }
-        header = json.loads(file["header"].tobytes())
-    if not isinstance(header, dict):
-        raise ValueError("no header")
-    return CheckpointFile(header, arrays)
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
-
-
-def _lane(value: Any) -> bool:
-    types = [type(each) for each in value] if isinstance(value, list) else []
-    return types == [str, str, int, int] and min(value[2:]) >= 0
-
-
-def _seconds(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < 2**63
-
-
-HEADER: dict[str, Callable[[Any], bool]] = {
-    "lanes": lambda value: isinstance(value, list) and bool(value) and all(map(_lane, value)),
-    "compile_seconds": _seconds,
-    "run_seconds": _seconds,
-    "bits": lambda value: isinstance(value, list) and all(map(_texts, value)),
-    "program": _texts,
-}
-"""Entries of every header, with their checks."""
-DONE = {"name": lambda value: isinstance(value, str)}
-CARRY = dict.fromkeys(
-    ("episodes", "generation"), lambda value: type(value) is int and 0 <= value < 2**63
-)
+    return CheckpointFile(header, {name[len("array:") :]: each for name, each in found.items()})
 
 
 def wrong_entries(saved: CheckpointFile, finished: bool) -> list[str]:
@@ -143,28 +118,32 @@ def wrong_entries(saved: CheckpointFile, finished: bool) -> list[str]:
         >>> wrong_entries(CheckpointFile(header, {"regret": np.array([[np.nan]])}), finished=True)
         ['compile_seconds', 'run_seconds', 'regret']
     """
-    header = saved.header
-    expected = HEADER | (DONE if finished else CARRY)
-    found = [
-        name for name, valid in expected.items() if name not in header or not valid(header[name])
-    ]
+    header: dict[str, Any] = {
+        name: None if isinstance(value, bool) else value for name, value in saved.header.items()
+    }
+    wanted = DONE if finished else CARRY
+    found = [name for name, kind in wanted.items() if not isinstance(header.get(name), kind)]
+    if "lanes" not in found and any(
+        not isinstance(lane, list) or len(lane) != 4 for lane in header["lanes"]
+    ):
+        found.append("lanes")
     if not finished or "lanes" in found:
         return found
     lanes = len(header["lanes"])
-    regret = saved.arrays.get("regret", np.array(np.nan))
-    wrong = {
+    arrays = {"regret": np.array(np.nan), **saved.arrays}
+    return found + sorted(
         name
-        for name, array in saved.arrays.items()
-        if array.shape[:1] != (lanes,) or array.dtype.kind not in "fiub"
-    }
-    if regret.dtype != np.float64 or not np.isfinite(regret).all():
-        wrong.add("regret")
-    return found + sorted(wrong)
+        for name, array in arrays.items()
+        if array.shape[:1] != (lanes,)
+        or array.dtype.kind not in "fiub"
+        or (name == "regret" and not np.isfinite(array).all())
+    )
 
 
 def fingerprint(config: Mapping[str, Any]) -> str:
     """SHA-256 of the configuration as canonical JSON."""
-    return hashlib.sha256(_canonical(config).encode()).hexdigest()
+    canonical = json.dumps(config, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def differences(here: Any, there: Any, path: str = "") -> list[str]:
@@ -178,11 +157,8 @@ def differences(here: Any, there: Any, path: str = "") -> list[str]:
         return [line for lines in inner for line in lines]
     if here == there:
         return []
-    short = [
-        text if len(text) <= 60 else text[:57] + "..."
-        for text in (json.dumps(there), json.dumps(here))
-    ]
-    return [f"{path}: {short[0]} in the checkpoint, {short[1]} now"]
+    before, now = (shorten(json.dumps(value)) for value in (there, here))
+    return [f"{path}: {before} in the checkpoint, {now} now"]
 
 
 class Store:
@@ -227,26 +203,20 @@ class Store:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock = lock_folder(self.directory) if alone else None
             if not resume:
-                for kind in ("*.jbk", "text-*.gz", CONFIG):
+                for kind in ("*.jbk", "text*.gz", CONFIG):
                     for old in self.directory.glob(kind):
                         old.unlink(missing_ok=True)
-            self._check(config, allow_backend_change)
+            self._check(config)
             self.set_aside(allow_backend_change)
-            known: dict[str, Any] = {
-                "config": config,
-                "bits": self.backend,
-                "other_bits": self.other_backends,
-            }
+            known = {"config": config, "bits": self.backend, "other_bits": self.other_backends}
             known["checksum"] = fingerprint(known)
             write_atomically(self.directory / CONFIG, json.dumps(known, indent=1).encode())
         except OSError as error:
             self.close()
+            told = f"cannot write to {self.directory} ({error}); accepted: a directory with write access and free space"
             if error.errno == errno.EBUSY:
-                raise CheckpointError(f"checkpoint: {self.directory}: {error.strerror}") from error
-            raise CheckpointError(
-                f"checkpoint: cannot write to {self.directory} ({error}); "
-                "accepted: a directory with write access and free space"
-            ) from error
+                told = f"{self.directory}: {error.strerror}"
+            raise CheckpointError(f"checkpoint: {told}") from error
         except BaseException:
             self.close()
             raise
@@ -256,99 +226,81 @@ class Store:
         if self._lock is not None:
             self._lock.close()
 
-    def _check(self, config: Mapping[str, Any], allow_backend_change: bool) -> None:
+    def _check(self, config: Mapping[str, Any]) -> None:
+        """An error if the directory belongs to another configuration; notes what was allowed before."""
         path = self.directory / CONFIG
-        try:
-            content = read_file(path, limit=LARGEST_CONFIG)
-        except FileNotFoundError:
+        content = _content(path, LARGEST_CONFIG)
+        if content is None:
             return
-        except OSError as error:
-            raise unreadable(path, error) from error
         try:
             there = json.loads(content)
             if there.pop("checksum", None) != fingerprint(there):
                 raise ValueError("its checksum does not match")
-            before, bits = there["config"], dict(there["bits"])
-            others = [dict(each) for each in there["other_bits"]]
+            before, others = there["config"], [dict(each) for each in there["other_bits"]]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # Every file carries the fingerprint, the bits and its program too, so nothing else can slip in.
             warnings.warn(f"checkpoint: {path} is corrupted and is written anew", stacklevel=4)
             return
         if fingerprint(before) != self.fingerprint:
-            shown = _listed(differences(json.loads(_canonical(config)), before))
+            shown = _listed(differences(json.loads(json.dumps(config)), before))
             raise CheckpointError(
                 f"checkpoint: {self.directory} belongs to another configuration ({shown}); "
                 "give another directory, the same configuration, or resume=False to throw its content away"
             )
         # those that are ours now were another's when they were noted
         self.other_backends = [each for each in others if each != self.backend]
-        self._meet(bits, allow_backend_change)
-
-    def _meet(self, bits: dict[str, str], allow_backend_change: bool) -> None:
-        """Notes bits that something in the directory depends on; an error if they are neither ours, nor known, nor
-        allowed."""
-        if bits == self.backend or bits in self.other_backends:
-            return
-        if not allow_backend_change:
-            shown = _listed(differences(self.backend, bits))
-            raise CheckpointError(
-                f"checkpoint: the last digits of what {self.directory} holds depend on something else ({shown}); "
-                "give another directory, resume=False to throw its content away, or allow_backend_change=True to go "
-                "on all the same (the result will say so)"
-            )
-        self.other_backends.append(bits)
 
     def set_aside(self, allow_backend_change: bool = True) -> None:
-        """Renames files of learners that are other programs now, and says once a learner what has changed.
+        """Renames files of learners that are other programs now, says once a learner what has changed, and keeps the
+        texts of what they are now.
 
         Files of another jax or device, where they are allowed, are taken on trust: their texts cannot be compared.
         """
         changed: dict[str, dict[str, str]] = {}
-        texts: set[str] = set()
+        texts = self._texts()
         for path in [*self.directory.glob("done-*.jbk"), *self.directory.glob("carry-*.jbk")]:
             saved = self._read(path)
             if saved is None:
                 continue
             for bits in saved.header["bits"]:
-                self._meet(bits, allow_backend_change)
-            before, lanes = saved.header["program"], lanes_of(saved.header)
-            said = {}
-            if self.identity is not None and saved.header["bits"][:1] == [self.backend]:
-                said = self.identity.changes(lanes, before, self._read_text)
-            if not said:
-                texts |= {self._text_path(digest).name for digest in before.values()}
+                if bits in (self.backend, *self.other_backends):
+                    continue
+                if not allow_backend_change:
+                    shown = _listed(differences(self.backend, bits))
+                    raise CheckpointError(
+                        f"checkpoint: the last digits of what {self.directory} holds depend on something else ({shown}); "
+                        "give another directory, resume=False to throw its content away, or allow_backend_change=True to go "
+                        "on all the same (the result will say so)"
+                    )
+                self.other_backends.append(bits)
+            if self.identity is None or saved.header["bits"][:1] != [self.backend]:
                 continue
-            for learner in dict.fromkeys(lane[0] for lane in lanes):
-                changed.setdefault(learner, {}).update(said)
-            os.replace(path, unused_name(path.with_name(f"stale-{path.name}")))
-        for path in self.directory.glob("text-*.gz"):
-            if path.name not in texts:
-                path.unlink(missing_ok=True)
+            lanes = lanes_of(saved.header)
+            said = self.identity.changes(lanes, saved.header["program"], texts)
+            if said:
+                for learner in dict.fromkeys(lane[0] for lane in lanes):
+                    changed.setdefault(learner, {}).update(said)
+                os.replace(path, unused_name(path.with_name(f"stale-{path.name}")))
         for learner, lines in changed.items():
             warnings.warn(
                 f"checkpoint: learner {learner!r} is not what it was when {self.directory} was written "
                 f"(changed: {_listed(list(lines.values()))}); its runs are made anew, the old ones are set aside as stale-*",
                 stacklevel=5,
             )
+        if self.identity is not None:
+            of_all = self.identity.texts().items()
+            now = {digest: text for digest, text in of_all if len(text) <= LARGEST_TEXT}
+            if now != texts:
+                write_atomically(self.directory / TEXTS, zlib.compress(json.dumps(now).encode()))
 
-    def _text_path(self, digest: str) -> Path:
-        return self.directory / f"text-{digest[:24]}.gz"
-
-    def _read_text(self, digest: str) -> str | None:
-        """A text that was kept, if it can be read."""
+    def _texts(self) -> dict[str, str]:
+        """The texts that were kept, by digest, if they can be read."""
         try:
-            packed = zlib.decompressobj()
-            content = read_file(self._text_path(digest), limit=LARGEST_TEXT)
-            return packed.decompress(content, 2**24).decode()
-        except (OSError, ValueError, zlib.error):
-            return None
-
-    def _write_texts(self, lanes: list[Lane]) -> None:
-        """Keeps the texts of what runs these lanes, where they are small."""
-        for digest, text in ({} if self.identity is None else self.identity.texts(lanes)).items():
-            path = self._text_path(digest)
-            if not path.exists() and len(packed := zlib.compress(text.encode())) <= LARGEST_TEXT:
-                write_atomically(path, packed)
+            packed = read_file(self.directory / TEXTS, limit=LARGEST_CONFIG)
+            found = json.loads(zlib.decompressobj().decompress(packed, LARGEST_CONFIG))
+            return {name: str(text) for name, text in found.items()}
+        except (OSError, ValueError, AttributeError, RecursionError, zlib.error):
+            return {}
 
     def save_done(self, name: str, saved: CheckpointFile) -> None:
         """Keeps the results of finished lanes, then drops their carry."""
@@ -374,14 +326,12 @@ class Store:
         self._generation[name] = newest.header["generation"]
         return newest
 
-    def carries(self) -> list[str]:
-        """Names of the tiles that are under way."""
-        return sorted(
-            {
-                path.name[len("carry-") :].rsplit(".", 2)[0]
-                for path in self.directory.glob("carry-*.jbk")
-            }
-        )
+    def load_carries(self) -> dict[str, CheckpointFile]:
+        """The states of all tiles that are under way, by name."""
+        paths = self.directory.glob("carry-*.jbk")
+        names = {path.name.removeprefix("carry-").rsplit(".", 2)[0] for path in paths}
+        found = {name: self.load_carry(name) for name in sorted(names)}
+        return {name: saved for name, saved in found.items() if saved is not None}
 
     def load_done(self) -> list[CheckpointFile]:
         """The results of all finished lanes; files that are not whole are reported and set aside."""
@@ -397,8 +347,7 @@ class Store:
         return [self.directory / f"carry-{name}.{slot}.jbk" for slot in (0, 1)]
 
     def _write(self, path: Path, saved: CheckpointFile) -> None:
-        lanes = lanes_of(saved.header)
-        parts = None if self.identity is None else self.identity.parts(lanes)
+        parts = None if self.identity is None else self.identity.parts(lanes_of(saved.header))
         own = {
             "fingerprint": self.fingerprint,
             "program": dict(parts or {}),
@@ -406,7 +355,6 @@ class Store:
         }
         content = encode(CheckpointFile({**saved.header, **own}, saved.arrays))
         try:
-            self._write_texts(lanes)
             write_atomically(path, content)
         except OSError as error:
             raise CheckpointError(
@@ -415,26 +363,18 @@ class Store:
             ) from error
 
     def _read(self, path: Path) -> CheckpointFile | None:
-        """A file's content; None if it is not there or, with a warning, not whole: then it is set aside.
-
-        What cannot be read may be whole, so it stops the sweep.
-        """
-        try:
-            content = read_file(path)
-        except FileNotFoundError:
+        """A file's content; None if it is not there or, with a warning, not whole: then it is set aside."""
+        content = _content(path)
+        if content is None:
             return None
-        except OSError as error:
-            raise unreadable(path, error) from error
         try:
             saved = decode(content)
             if wrong := wrong_entries(saved, finished=path.name.startswith("done-")):
                 raise ValueError(f"not written by a sweep (its {', '.join(wrong)})")
         except ValueError as error:
             aside = unused_name(path.with_name(f"{path.name}.damaged"))
-            try:
+            with _left_alone(path):
                 os.replace(path, aside)
-            except OSError as refused:
-                raise unreadable(path, refused) from error
             warnings.warn(
                 f"checkpoint: {path} is not used: {error}; it is kept as {aside.name}, and "
                 "its part of the sweep goes back to the checkpoint before it",
@@ -448,12 +388,25 @@ class Store:
         return saved
 
 
-def unreadable(path: Path, error: OSError) -> CheckpointError:
-    """The refusal of a file that may be whole but cannot be read now."""
-    return CheckpointError(
-        f"checkpoint: cannot read {path} ({error.strerror or error}); it was left as it is; "
-        "accepted: readable regular files, or another directory"
-    )
+def _content(path: Path, limit: int | None = None) -> bytes | None:
+    """The bytes of a file, None if there is none."""
+    with _left_alone(path):
+        try:
+            return read_file(path, limit=limit)
+        except FileNotFoundError:
+            return None
+
+
+@contextlib.contextmanager
+def _left_alone(path: Path) -> Iterator[None]:
+    """A file that cannot be read, or renamed, may be whole, so it stops the sweep."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoint: cannot read {path} ({error.strerror or error}); it was left as it is; "
+            "accepted: readable regular files, or another directory"
+        ) from error
 
 
 def unused_name(path: Path) -> Path:
@@ -465,7 +418,3 @@ def unused_name(path: Path) -> Path:
 def _listed(lines: list[str]) -> str:
     more = f"; and {len(lines) - 6} more" if len(lines) > 6 else ""
     return "; ".join(lines[:6]) + more
-
-
-def _canonical(config: Mapping[str, Any]) -> str:
-    return json.dumps(config, sort_keys=True, separators=(",", ":"))

@@ -9,10 +9,9 @@ with callbacks is like no other, itself in another run included.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import platform
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -23,13 +22,14 @@ import numpy as np
 import jaxbandit
 from jaxbandit.mdp import MDP, digest
 from jaxbandit.sweeps.arguments import LearnerGrid
-from jaxbandit.sweeps.lanes import Cell, Group, Lane, Tile, lanes_of, make_tile_runner
+from jaxbandit.sweeps.lanes import Cell, Group, Lane, Tile, lanes_of, make_tile_runner, shorten
 from jaxbandit.sweeps.options import Settings
 from jaxbandit.xla.compat import settings, x64
 from jaxbandit.xla.platforms import platform_of, processor
 
 Parts = Mapping[str, str]
 """Digests by name: init, act, update, report, "metric ...", constants, engine."""
+SIZES = ("horizon", "width", "num_actions", "num_outcomes")
 SHOWN = 100
 """Characters of a line that a difference shows."""
 
@@ -48,21 +48,16 @@ def configuration(
                 "learner": grid.learner.name,
                 "engine": engines[name],
                 "varied": list(grid.names),
+                # nan is null in JSON
                 "params": {
-                    key: _plain(np.asarray(values).tolist())
+                    key: np.where(np.isnan(values), np.array(None), values).tolist()
                     for key, values in grid.learner.params.items()
                 },
             }
             for name, grid in grids.items()
         },
         "instances": {
-            name: {
-                "horizon": mdp.horizon,
-                "width": mdp.width,
-                "num_actions": mdp.num_actions,
-                "num_outcomes": mdp.num_outcomes,
-                "sha256": digest(mdp),
-            }
+            name: {size: getattr(mdp, size) for size in SIZES} | {"sha256": digest(mdp)}
             for name, mdp in mdps.items()
         },
         "num_episodes": settings.num_episodes,
@@ -80,18 +75,17 @@ class Identity:
 
     settings: Settings
     groups: Sequence[Group]
+    engines: dict[int, str] = field(default_factory=dict)
+    """The digests of the engine's programs, by the number of the group, where they are known."""
     _constants: dict[Cell, str] = field(default_factory=dict)
-    _engines: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Finds the group of a cell by its learner and instance."""
-        self._where = {
-            cell[:2]: index for index, group in enumerate(self.groups) for cell in group.cells
-        }
+        """Finds the group of a cell."""
+        self._where = {cell: at for at, group in enumerate(self.groups) for cell in group.cells}
 
-    def group_of(self, lanes: Collection[Lane]) -> int | None:
+    def group_of(self, lanes: Iterable[Lane]) -> int | None:
         """The number of the group that runs all these lanes; None if there is none."""
-        found = {self._where.get(lane[:2]) for lane in lanes}
+        found = {self._where.get(lane[:3]) for lane in lanes}
         return found.pop() if len(found) == 1 else None
 
     def parts(self, lanes: Collection[Lane]) -> Parts | None:
@@ -101,35 +95,29 @@ class Identity:
             return None
         group = self.groups[index]
         cells = sorted({lane[:3] for lane in lanes})
-        if any(point >= group.grids[learner].size for learner, _, point in cells):
-            return None
         self._add_constants(group, cells)
         constants = hashlib.sha256("".join(self._constants[cell] for cell in cells).encode())
         found = {**group.parts, "constants": constants.hexdigest()}
-        if index in self._engines:
-            found["engine"] = self._engines[index]
-        return found
+        return found | ({"engine": self.engines[index]} if index in self.engines else {})
 
-    def texts(self, lanes: Collection[Lane]) -> dict[str, str]:
-        """The texts of the functions that run these lanes, by digest."""
-        index = self.group_of(lanes)
-        lowered = {} if index is None else self.groups[index].functions
-        return {each.digest: each.text for each in lowered.values()}
+    def texts(self) -> dict[str, str]:
+        """The texts of all functions, by digest."""
+        lowered = (each for group in self.groups for each in group.functions.values())
+        return {each.digest: each.text for each in lowered}
 
     def changes(
-        self, lanes: Collection[Lane], before: Parts, text_of: Callable[[str], str | None]
+        self, lanes: Collection[Lane], before: Parts, texts: Mapping[str, str]
     ) -> dict[str, str]:
         """The parts of these lanes that were others before, each with what is known of the change.
 
-        ``text_of`` gives the text of a digest, if it was kept. Lanes of no group have no changes.
+        ``texts`` are those that were kept, by digest. Lanes of no group have no changes.
         """
         index, now = self.group_of(lanes), self.parts(lanes)
+        found: dict[str, str] = {}
         if index is None or now is None:
-            return {}
-        found = {}
+            return found
         for name in changed_parts(before, now):
-            lowered = self.groups[index].functions.get(name)
-            old = text_of(before.get(name, ""))
+            lowered, old = self.groups[index].functions.get(name), texts.get(before.get(name, ""))
             found[name] = name
             if lowered is not None and lowered.callbacks:
                 calls = ", ".join(lowered.callbacks)
@@ -137,12 +125,6 @@ class Identity:
             elif lowered is not None and old is not None:
                 found[name] += f": {first_difference(old, lowered.text)}"
         return found
-
-    def note_engine(self, lanes: Collection[Lane], digest: str) -> None:
-        """Notes the digest of the engine's program for the group of these lanes."""
-        index = self.group_of(lanes)
-        if index is not None:
-            self._engines[index] = digest
 
     def lower_engines(self, tiles: Iterable[Tile], headers: Iterable[Mapping[str, Any]]) -> bool:
         """Lowers the programs of groups that will run beside what a checkpoint holds; whether some of that is of another.
@@ -155,25 +137,23 @@ class Identity:
             if index is not None and "engine" in header.get("program", {}):
                 held.setdefault(index, set()).add(header["program"]["engine"])
         for tile in tiles:
-            if tile.group in held and tile.group not in self._engines:
+            if tile.group in held and tile.group not in self.engines:
                 runner = make_tile_runner(self.settings, self.groups[tile.group], tile.lanes)
-                self._engines[tile.group] = runner.engine_digest()
-        return any(held[index] != {now} for index, now in self._engines.items() if index in held)
+                self.engines[tile.group] = runner.engine_digest()
+        return any(held[index] != {now} for index, now in self.engines.items() if index in held)
 
     def by_learner(self) -> dict[str, str]:
         """One digest a learner, of all its functions at all sizes; callbacks are named and not compared."""
-        found: dict[str, list[str]] = {}
+        found: dict[str, Any] = {}
         for group in self.groups:
+            parts = [
+                f"{name} {','.join(each.callbacks) or each.digest}"
+                for name, each in sorted(group.functions.items())
+            ]
             for learner in group.grids:
-                parts = [
-                    f"{name} {','.join(each.callbacks) or each.digest}"
-                    for name, each in sorted(group.functions.items())
-                ]
-                found.setdefault(learner, []).append(f"{group.sizes} {parts}")
-        return {
-            name: hashlib.sha256("".join(each).encode()).hexdigest()[:16]
-            for name, each in found.items()
-        }
+                total = found.setdefault(learner, hashlib.sha256())
+                total.update(f"{group.sizes} {parts}".encode())
+        return {name: total.hexdigest()[:16] for name, total in found.items()}
 
     def _add_constants(self, group: Group, cells: Sequence[Cell]) -> None:
         new = [cell for cell in cells if cell not in self._constants]
@@ -210,20 +190,14 @@ def first_difference(before: str, now: str) -> str:
         >>> first_difference("a\\n  b", "a\\n  c")
         '"b" before, "c" now'
     """
-    for lines in zip_longest(before.splitlines(), now.splitlines(), fillvalue=""):
-        if lines[0] != lines[1]:
-            old, new = (line.strip() for line in lines)
-            pairs = enumerate(zip_longest(old, new))
-            same = next((at for at, (one, other) in pairs if one != other), 0)
-            start = max(0, same - SHOWN // 2)
-            old, new = (_cut(line, start) for line in (old, new))
-            return f'"{old}" before, "{new}" now'
-    return "the same text"
-
-
-def _cut(line: str, start: int) -> str:
-    shown = line[start : start + SHOWN]
-    return f"{'...' if start else ''}{shown}{'...' if start + SHOWN < len(line) else ''}"
+    lines = zip_longest(before.splitlines(), now.splitlines(), fillvalue="")
+    pair = next(([old.strip(), new.strip()] for old, new in lines if old != new), None)
+    if pair is None:
+        return "the same text"
+    start = max(0, len(os.path.commonprefix(pair)) - SHOWN // 2)  # noqa: RUF071  (of characters)
+    cut = "..." if start else ""
+    old, new = (cut + shorten(line[start:], SHOWN + 3) for line in pair)
+    return f'"{old}" before, "{new}" now'
 
 
 def backend_fingerprint(device: Any) -> dict[str, str]:
@@ -247,10 +221,3 @@ def _vectors() -> str:
     said = processor()
     words = {*said.get("flags", "").split(), *said.get("features", "").split()}
     return next((name for name in ("avx512f", "avx2", "avx", "sve", "asimd") if name in words), "")
-
-
-def _plain(value: Any) -> Any:
-    """Numbers as JSON has them: nan becomes null."""
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.sweeps.arguments import LearnerGrid, stack
 from jaxbandit.sweeps.options import Settings
+from jaxbandit.tabular import write_table
 from jaxbandit.xla.lowering import Lowered
 from jaxbandit.xla.platforms import memory_of, num_cores
 from jaxbandit.xla.threefry import fold_in
@@ -35,6 +37,10 @@ Lane = tuple[str, str, int, int]
 """A cell and the number of the seed."""
 IN_FLIGHT = 2
 """Tiles on one device that has a memory of its own, at most."""
+LONGEST = 30
+"""Letters of a name in the text of a plan."""
+ENOUGH = 1.0
+"""Seconds of a tile from which its whole length is estimated."""
 
 
 @dataclass(frozen=True)
@@ -149,14 +155,18 @@ def make_groups(
     known: dict[Any, Group] = {}
     groups: dict[Any, Group] = {}
     for name, grid in grids.items():
-        learner, engine = grid.learner, settings.engine
-        if engine == "auto":
-            engine = "episodes" if learner.blocks is None else "blocks"
+        learner = grid.learner
+        own = "episodes" if learner.blocks is None else "blocks"
+        engine = own if settings.engine == "auto" else settings.engine
         if engine == "blocks" and learner.blocks is None:
             raise ValueError(
                 f"engine: 'blocks' for learners[{name!r}] ({learner.name}), which has no block form; "
                 "accepted: 'auto' or 'episodes'"
             )
+        # By types too: side by side in one array, 3 would become 3.0 beside a 2.5.
+        arrays = {key: np.asarray(values) for key, values in sorted(learner.params.items())}
+        leaves = tuple((key, array.shape[1:], array.dtype) for key, array in arrays.items())
+        by_program: dict[Any, dict[str, MDP]] = {}
         for instance, mdp in mdps.items():
             if "rank" in learner.requires and mdp.rank is None:
                 raise ValueError(
@@ -164,30 +174,28 @@ def make_groups(
                     f"({learner.name}) needs; "
                     "accepted: ordered instances, such as prophet, posted-pricing and knapsack"
                 )
-        # By types too: side by side in one array, 3 would become 3.0 beside a 2.5.
-        arrays = {key: np.asarray(values) for key, values in sorted(learner.params.items())}
-        leaves = tuple((key, array.shape[1:], array.dtype) for key, array in arrays.items())
-        for alike in _by_program(engine, mdps):
+            shape = (mdp.prob.shape, str(mdp.prob.dtype), mdp.rank is None)
+            by_program.setdefault((shape, table_sizes(engine, mdp)), {})[instance] = mdp
+        for alike in by_program.values():
             same = (engine, leaves, tuple(alike))
             # The very same functions are lowered once: nothing changes while groups are made.
             parts = (*same, *_functions_of(learner))
             if parts not in known:
                 known[parts] = _lowered(settings, Group({name: grid}, engine, alike))
-            found = known[parts]
-            key = (*same, *sorted(found.parts.items()))
-            before = groups.get(key, found)
+            key = (*same, *sorted(known[parts].parts.items()))
+            before = groups.get(key, known[parts])
             groups[key] = dataclasses.replace(before, grids={**before.grids, name: grid})
     return list(groups.values())
 
 
 def _functions_of(learner: Learner) -> list[Any]:
     """All that a learner's program is made of, functions by their identity."""
-    forms = [learner, *(() if learner.blocks is None else (learner.blocks,))]
+    apart = ("params", "name", "check", "specs", "blocks")
     fields = [
         value
-        for form in forms
-        for name, value in form._asdict().items()
-        if name not in ("params", "name", "check", "specs", "blocks")
+        for form in (learner, learner.blocks)
+        for name, value in (() if form is None else form._asdict().items())
+        if name not in apart
     ]
     return [id(value) if callable(value) else repr(value) for value in fields]
 
@@ -204,33 +212,21 @@ def _lowered(settings: Settings, group: Group) -> Group:
     )
 
 
-def _by_program(engine: str, mdps: Mapping[str, MDP]) -> list[dict[str, MDP]]:
-    """The instances that one program runs: of one shape, with the engine's tables of one size."""
-    found: dict[Any, dict[str, MDP]] = {}
-    for name, mdp in mdps.items():
-        shape = (*mdp.prob.shape, str(mdp.prob.dtype), mdp.rank is not None)
-        found.setdefault((shape, table_sizes(engine, mdp)), {})[name] = mdp
-    return list(found.values())
-
-
 def check_reports(groups: Sequence[Group]) -> None:
     """An error, before anything runs, if what the learners report cannot stand in one result."""
     varied = {name for group in groups for grid in group.grids.values() for name in grid.names}
     known: dict[str, tuple[str, int]] = {}
     for group in groups:
         for name, axes in group.reports.items():
-            where = f"learner {group.learner.name!r}: report: {name!r}"
-            if name in varied:
-                raise ValueError(
-                    f"{where}; accepted: names other than those of parameters that vary, "
-                    f"{', '.join(sorted(varied))}"
-                )
             other, count = known.setdefault(name, (group.learner.name, axes))
-            if axes != count:
-                raise ValueError(
-                    f"{where} has {axes} axes, that of learner {other!r} {count}; "
-                    "accepted: one number of axes for all learners"
-                )
+            wrong = None
+            if name in varied:
+                listed = ", ".join(sorted(varied))
+                wrong = f"; accepted: names other than those of parameters that vary, {listed}"
+            elif axes != count:
+                wrong = f" has {axes} axes, that of learner {other!r} {count}; accepted: one number of axes for all learners"
+            if wrong is not None:
+                raise ValueError(f"learner {group.learner.name!r}: report: {name!r}{wrong}")
 
 
 def max_workers(groups: Sequence[Group], settings: Settings) -> int:
@@ -240,20 +236,19 @@ def max_workers(groups: Sequence[Group], settings: Settings) -> int:
     computes.
     """
     most, memory = settings.workers, device_memory(settings.devices)
+    largest = max(groups, key=lambda group: group.tile_bytes)
     if memory is not None:
-        for group in groups:
-            if group.tile_bytes > memory:
-                needed, there = map(format_bytes, (group.tile_bytes, memory))
-                raise ValueError(
-                    f"{group.title}: a tile of {group.width} lanes needs about {needed} on a device; accepted: "
-                    f"at most {there}, what jax may use there (smaller sizes, or JAX_PLATFORMS=cpu)"
-                )
-        fitting = (memory // group.tile_bytes for group in groups)
-        most = len(settings.devices) * min(IN_FLIGHT, *fitting)
+        if largest.tile_bytes > memory:
+            needed, there = map(format_bytes, (largest.tile_bytes, memory))
+            raise ValueError(
+                f"{largest.title}: a tile of {largest.width} lanes needs about {needed} on a device; accepted: "
+                f"at most {there}, what jax may use there (smaller sizes, or JAX_PLATFORMS=cpu)"
+            )
+        most = len(settings.devices) * min(IN_FLIGHT, memory // largest.tile_bytes)
     if settings.max_lanes is not None:
-        most = min(most, *(settings.max_lanes // group.width for group in groups))
+        most = min(most, settings.max_lanes // max(group.width for group in groups))
     if settings.max_bytes is not None:
-        most = min(most, *(settings.max_bytes // group.tile_bytes for group in groups))
+        most = min(most, settings.max_bytes // largest.tile_bytes)
     return max(1, most)
 
 
@@ -264,12 +259,27 @@ def device_memory(devices: Sequence[Any]) -> int | None:
 
 
 def format_bytes(count: float) -> str:
-    """Bytes for people: '3.2 MB'."""
+    """Bytes for people.
+
+    Example:
+        >>> [format_bytes(count) for count in (12, 1234, 3.2e6, 7e12)]
+        ['12 bytes', '1.2 kB', '3.2 MB', '7.0 TB']
+    """
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def shorten(text: str, most: int = 60) -> str:
+    """The text, its end cut off where it is longer.
+
+    Example:
+        >>> shorten("a long name", 7)
+        'a lo...'
+    """
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def choose_devices(devices: int | Iterable[Any] | None) -> tuple[list[Any], int]:
@@ -282,18 +292,17 @@ def choose_devices(devices: int | Iterable[Any] | None) -> tuple[list[Any], int]
     most = max(num_cores(), len(local)) if cpu else len(local)
     if devices is None:
         return local, most
-    several = isinstance(devices, Iterable) and not isinstance(devices, str | bytes)
-    if isinstance(devices, bool) or not (isinstance(devices, int) or several):
-        raise ValueError(f"devices: {devices!r}; accepted: a number, jax devices, or None for all")
-    if isinstance(devices, int):
+    if isinstance(devices, int) and not isinstance(devices, bool):
         if not 1 <= devices <= most:
             raise ValueError(
                 f"devices: {devices}; accepted: 1..{most}, the {'cores' if cpu else 'devices'} of this machine"
             )
         return local[:devices], devices
-    chosen = list(devices)
+    chosen = list(devices) if isinstance(devices, Iterable) else []
     if not chosen or not all(isinstance(device, jax.Device) for device in chosen):
-        raise ValueError(f"devices: {chosen!r}; accepted: at least one jax device (jax.devices())")
+        raise ValueError(
+            f"devices: {devices!r}; accepted: a number, at least one jax device (jax.devices()), or None for all"
+        )
     return chosen, len(chosen)
 
 
@@ -340,25 +349,128 @@ OWNER = "learner number"
 def _with_own_constants(learners: Sequence[Learner]) -> tuple[Learner, dict[str, np.ndarray]]:
     """The first of learners that lower to one program, and parameters by which each lane has its own learner's constants."""
 
-    def functions(learner: Learner) -> tuple[Any, ...]:
-        forms = (learner, learner.blocks)
-        return tuple(None if form is None else form.constants for form in forms)
-
-    kinds: dict[Any, tuple[Any, ...]] = {}
-    for learner in learners:
-        kinds.setdefault(tuple(map(id, functions(learner))), functions(learner))
-    first = learners[0]
-    if len(kinds) == 1:
-        return first, {}
+    def functions(learner: Learner) -> list[Any]:
+        return [None if form is None else form.constants for form in (learner, learner.blocks)]
 
     def own(form: int) -> Callable:
         def constants(problem, params):
             given = {name: value for name, value in params.items() if name != OWNER}
-            function = list(kinds.values())[int(params[OWNER])][form]
+            function = functions(kinds[order[int(params[OWNER])]])[form]
             return given if function is None else function(problem, given)
 
         return constants
 
-    numbers = [list(kinds).index(tuple(map(id, functions(learner)))) for learner in learners]
+    names = [tuple(map(id, functions(learner))) for learner in learners]
+    kinds = dict(zip(names, learners, strict=True))
+    first, order = learners[0], list(kinds)
+    if len(kinds) == 1:
+        return first, {}
     blocks = None if first.blocks is None else first.blocks._replace(constants=own(1))
-    return first._replace(constants=own(0), blocks=blocks), {OWNER: np.asarray(numbers, np.int32)}
+    numbers = np.asarray([order.index(name) for name in names], np.int32)
+    return first._replace(constants=own(0), blocks=blocks), {OWNER: numbers}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep will run; ``print(plan)`` lists it."""
+
+    groups: tuple[Group, ...]
+    tiles: tuple[Tile, ...]
+    num_episodes: int
+    workers: int
+    device_bytes: int | None = None
+    """Memory of a device that has its own and says so; else None."""
+    seconds: float | None = None
+    """About how long the sweep takes, compiling included; None if it was not measured."""
+
+    @property
+    def num_lanes(self) -> int:
+        """Lanes to run (those that are finished already are not counted)."""
+        return sum(len(tile.lanes) for tile in self.tiles)
+
+    @property
+    def compilations(self) -> int:
+        """Programs that are compiled: one for each group that has something to run."""
+        return len({tile.group for tile in self.tiles})
+
+    @property
+    def peak_bytes(self) -> int:
+        """Estimated memory of the tiles that run at the same time."""
+        each = sorted((self.groups[tile.group].tile_bytes for tile in self.tiles), reverse=True)
+        return sum(each[: self.workers])
+
+    def __str__(self) -> str:
+        """A table with a line per learner and engine, then totals."""
+        head = ["learners", "engine", "sizes (H, k, A)", "lanes", "tiles", "memory of a tile"]
+        rows: list[list[str]] = []
+        by_name: dict[tuple[str, str], dict[int, Group]] = {}
+        for index, group in enumerate(self.groups):
+            by_name.setdefault((group.name, group.engine), {})[index] = group
+        for (name, engine), mine in by_name.items():
+            sizes = sorted({group.sizes[:3] for group in mine.values()})
+            shown = str(sizes[0]) if len(sizes) == 1 else f"{len(sizes)} up to {sizes[-1]}"
+            tiles = [tile for tile in self.tiles if tile.group in mine]
+            lanes = sum(len(tile.lanes) for tile in tiles)
+            widest = format_bytes(max(group.tile_bytes for group in mine.values()))
+            cells = [shorten(name, LONGEST), engine, shown, str(lanes), str(len(tiles)), widest]
+            rows.append(cells)
+        lines = [write_table(head, rows)]
+        own = self.device_bytes
+        limit = "" if own is None else f", on devices of {format_bytes(own)} each"
+        lines += [
+            f"{self.num_lanes} lanes of {self.num_episodes} episodes, {len(self.tiles)} tiles, {self.workers} at a time",
+            f"programs to compile: {self.compilations}; memory: about {format_bytes(self.peak_bytes)} and the results{limit}",
+        ]
+        if self.seconds is not None:
+            lines.append(f"time: about {format_seconds(self.seconds)}, from short measured runs")
+        return "\n".join(lines)
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds for people.
+
+    Example:
+        >>> format_seconds(3.2), format_seconds(200), format_seconds(1e4)
+        ('3 s', '3 min', '2.8 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def measure(settings: Settings, plan: Plan, budget: float) -> Plan:
+    """The plan with about how many seconds it takes, compiling included.
+
+    Runs the first tile of one group per learner, the largest first, then of further groups while
+    ``budget`` seconds are not spent. The others are charged in proportion to H k (k+1) A.
+    """
+    began = time.monotonic()
+    tiles: dict[int, list[Tile]] = {}
+    for tile in plan.tiles:
+        tiles.setdefault(tile.group, []).append(tile)
+    by_size = sorted(tiles, key=lambda index: work(plan.groups[index]))
+    largest = {plan.groups[index].name: index for index in by_size}.values()
+    known: dict[str, tuple[float, float, float]] = {}
+    seconds = 0.0
+    for index in sorted(by_size[::-1], key=lambda index: index not in largest):
+        group = plan.groups[index]
+        if group.name not in known or time.monotonic() - began < budget:
+            runner = make_tile_runner(settings, group, tiles[index][0].lanes)
+            carry, done = runner.start(), 0
+            while done < settings.num_episodes and runner.run_seconds < ENOUGH:
+                carry = runner.step(carry)
+                done = runner.episodes_done(carry)
+            compiling = runner.compile_seconds
+            each = runner.run_seconds * settings.num_episodes / max(1, done)
+            known.setdefault(group.name, (compiling, each, work(group)))
+        else:
+            compiling, each, size = known[group.name]
+            each *= work(group) / size
+        seconds += compiling + each * len(tiles[index])
+    return dataclasses.replace(plan, seconds=seconds / min(plan.workers, max(1, len(plan.tiles))))
+
+
+def work(group: Group) -> float:
+    """Grows as the time of a tile does, about: H k (k+1) A."""
+    H, k, A, _ = group.sizes
+    return H * k * (k + 1) * A

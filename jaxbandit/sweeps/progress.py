@@ -5,16 +5,16 @@ Both live outside traced code: nothing is called back from a compiled loop.
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from jaxbandit.sweeps.forecast import Forecast
 from jaxbandit.xla.programs import PROGRAMS
 
 
@@ -30,6 +30,89 @@ class Progress:
     """dataset() -> the Dataset so far; nan where nothing has come yet."""
 
 
+@dataclass
+class _Work:
+    """What is known of a group."""
+
+    episodes: int
+    """To play."""
+    played: int = 0
+    seconds: float = 0.0
+    """That they took."""
+    compiling: float | None = None
+    """When its compilation began, while it goes on."""
+    compiled: float | None = None
+    """Seconds that the compilation took; 0 if the program was there."""
+
+
+@dataclass
+class Forecast:
+    """The time left of a sweep, from what its workers report.
+
+    Example:
+        >>> clock = iter([0.0, 5.0, 5.0]).__next__
+        >>> forecast = Forecast({"UCB-VI": 1000, "ExpRef": 1000}, workers=1, clock=clock)
+        >>> forecast.left() is None  # nothing is known yet
+        True
+        >>> forecast.begins("UCB-VI")
+        >>> forecast.ends("UCB-VI")  # after 5 s
+        >>> forecast.plays("UCB-VI", 500, seconds=1.0)
+        >>> forecast.left()  # 1 s for 500 episodes, then another compilation (5 s) and 1,000 (2 s)
+        8.0
+    """
+
+    episodes: Mapping[Hashable, int]
+    """Group -> episodes to play."""
+    workers: int = 1
+    clock: Callable[[], float] = time.monotonic
+    work: dict[Hashable, _Work] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is known yet."""
+        self.work = {group: _Work(episodes) for group, episodes in self.episodes.items()}
+
+    def begins(self, group: Hashable) -> None:
+        """A compilation of the group begins."""
+        self.work[group].compiling = self.clock()
+
+    def ends(self, group: Hashable) -> None:
+        """It ends."""
+        work = self.work[group]
+        # the small program at the end of a run is no measure of the large one
+        if work.compiling is not None and work.compiled is None:
+            work.compiled = self.clock() - work.compiling
+        work.compiling = None
+
+    def plays(self, group: Hashable, episodes: int, seconds: float) -> None:
+        """Episodes were played in so many seconds of a worker."""
+        work = self.work[group]
+        work.played += episodes
+        work.seconds += seconds
+        if work.compiled is None and work.compiling is None:
+            work.compiled = 0.0
+
+    def waiting(self) -> int:
+        """Groups whose compilation has not begun, and whose program may not be there."""
+        return sum(w.compiled is None and w.compiling is None for w in self.work.values())
+
+    def left(self) -> float | None:
+        """Seconds until the end; None while nothing can be said."""
+        works = self.work.values()
+        rates = [work.seconds / work.played for work in works if work.played]
+        compiled = [work.compiled for work in works if work.compiled is not None]
+        if not rates or not compiled:
+            return None
+        usual = sum(rates) / len(rates)
+        seconds = 0.0
+        for work in works:
+            rate = work.seconds / work.played if work.played else usual
+            seconds += rate * max(0, work.episodes - work.played)
+            if work.compiled is None:
+                begun = 0.0 if work.compiling is None else self.clock() - work.compiling
+                seconds += max(0.0, sum(compiled) / len(compiled) - begun)
+        return seconds / self.workers
+
+
 class Display:
     """The progress line: episodes done and their rate, the time left, and what is compiled or run.
 
@@ -41,9 +124,9 @@ class Display:
         tiles: Sequence[Any],
         num_episodes: int,
         show: bool | str,
+        workers: int,
+        programs: Mapping[Any, str],
         *,
-        workers: int = 1,
-        programs: Mapping[Any, str] | None = None,
         done: int = 0,
         begun: int = 0,
     ):
@@ -56,7 +139,7 @@ class Display:
         work: dict[Any, int] = {}
         for tile in tiles:
             work[tile.group] = work.get(tile.group, 0) + num_episodes * len(tile.lanes)
-        self._forecast = Forecast(work, max(1, min(workers, len(tiles))))
+        self._forecast = Forecast(work, workers)
         total = done + sum(work.values())
         if done + begun:
             share = f"{(done + begun) / total:.0%}".replace("%", " %")
@@ -65,10 +148,10 @@ class Display:
         self._begun = begun
         # Elsewhere every refresh would be a new line.
         self._alive = not self._bar.disable and (_in_notebook() or sys.stderr.isatty())
-        self._programs = dict(programs or {})
+        self._programs = programs
         self._numbers: dict[Any, int] = {}
         self._compiling: list[Any] = []
-        self._tiles: dict[int, tuple[Any, float]] = {}
+        self._tiles: dict[int, Any] = {}
         self._said = ""
         self._lock = threading.Lock()
 
@@ -85,23 +168,21 @@ class Display:
     def begin(self, tile: Any) -> None:
         """This thread runs the tile from now on."""
         with self._lock:
-            self._tiles[threading.get_ident()] = (tile, time.monotonic())
+            self._tiles[threading.get_ident()] = tile
 
     def _note(self, text: str, begins: bool) -> None:
-        """A compilation of this thread begins or ends; ``text`` names it where no tile does."""
+        """A compilation of this thread begins or ends."""
         with self._lock:
-            tile, since = self._tiles.get(threading.get_ident(), (None, 0.0))
+            tile = self._tiles.get(threading.get_ident())
             if tile is None:
                 return
             if begins:
                 self._numbers.setdefault(tile.group, len(self._numbers) + 1)
-                self._programs.setdefault(tile.group, text)
                 self._compiling.append(tile.group)
                 self._forecast.begins(tile.group)
             else:
                 self._compiling.remove(tile.group)
-                took = self._forecast.ends(tile.group)
-                self._tiles[threading.get_ident()] = (tile, since + took)
+                self._forecast.ends(tile.group)
             self._say()
 
     def _say(self, what: str = "") -> None:
@@ -118,20 +199,17 @@ class Display:
     def skip(self, episodes: int, tile: Any) -> None:
         """Episodes of a tile that a checkpoint has already."""
         with self._lock:
-            self._forecast.skips(tile.group, episodes)
+            self._forecast.work[tile.group].episodes -= episodes
             known = min(episodes, self._begun)  # the bar began with these
             self._begun -= known
             if not self._bar.disable:
                 self._bar.initial += episodes - known  # the rate is that of what is run now
                 self._bar.update(episodes - known)
 
-    def advance(self, episodes: int, tile: Any) -> None:
-        """Episodes of a tile that were played."""
+    def advance(self, episodes: int, tile: Any, seconds: float) -> None:
+        """Episodes of a tile that were played in so many seconds."""
         with self._lock:
-            now = time.monotonic()
-            _, since = self._tiles.get(threading.get_ident(), (tile, now))
-            self._tiles[threading.get_ident()] = (tile, now)
-            self._forecast.plays(tile.group, episodes, now - since)
+            self._forecast.plays(tile.group, episodes, seconds)
             learner, instance, *_ = tile.lanes[0]
             self._say(f"{learner} on {instance}")
             self._bar.update(episodes)
@@ -154,7 +232,7 @@ def _is_visible(show: bool | str) -> bool:
 
 
 def _bar(total: int, done: int, show: bool | str, forecast: Forecast) -> Any:
-    visible, notebook = _is_visible(show), _in_notebook()
+    visible = _is_visible(show)
     options: dict[str, Any] = {
         "total": total,
         "initial": done,
@@ -163,7 +241,8 @@ def _bar(total: int, done: int, show: bool | str, forecast: Forecast) -> Any:
         "disable": not visible,
         "bar_format": "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} episodes [{elapsed}<{left}, {rate_fmt}]{postfix}",
     }
-    if visible and notebook and _has_widgets():
+    # without ipywidgets, tqdm's notebook bar warns and fails
+    if visible and _in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
         from tqdm.notebook import tqdm as bar
     else:
         from tqdm import tqdm as bar
@@ -187,13 +266,6 @@ def _in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and "IPKernelApp" in getattr(shell, "config", {})
-
-
-def _has_widgets() -> bool:
-    """tqdm's notebook bar warns and fails without ipywidgets."""
-    import importlib.util
-
-    return importlib.util.find_spec("ipywidgets") is not None
 
 
 class Interruption:

@@ -14,12 +14,9 @@ its own tiles. The checkpoint directory may be one for all (a shared file system
 
 from __future__ import annotations
 
-import functools
 import json
-import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import jax
 import numpy as np
@@ -28,7 +25,8 @@ from jaxbandit import checks, distributed
 from jaxbandit.record import Recording
 from jaxbandit.results.axes import described
 from jaxbandit.sweeps.checkpoint import CheckpointFile, Store, decode, encode
-from jaxbandit.sweeps.lanes import Group, Lane, Tile, lanes_of, make_tiles
+from jaxbandit.sweeps.identity import Identity
+from jaxbandit.sweeps.lanes import Lane, Tile, lanes_of, make_tiles, shorten
 
 if TYPE_CHECKING:
     import xarray
@@ -60,15 +58,11 @@ def check_shard(shard: Any) -> tuple[int, int]:
         ...
         ValueError: shard: (4, 3); accepted: (i, n), whole numbers with 1 <= i <= n
     """
-    message = f"shard: {shard!r}; accepted: (i, n), whole numbers with 1 <= i <= n"
-    if not isinstance(shard, Sequence) or isinstance(shard, str) or len(shard) != 2:
-        raise ValueError(message)
-    if any(isinstance(part, bool) or not isinstance(part, int | np.integer) for part in shard):
-        raise ValueError(message)
-    index, count = (int(part) for part in shard)
-    if not 1 <= index <= count:
-        raise ValueError(message)
-    return index, count
+    parts = list(shard) if isinstance(shard, Sequence) and not isinstance(shard, str) else []
+    whole = [isinstance(each, int | np.integer) and not isinstance(each, bool) for each in parts]
+    if whole != [True, True] or not 1 <= parts[0] <= parts[1]:
+        raise ValueError(f"shard: {shard!r}; accepted: (i, n), whole numbers with 1 <= i <= n")
+    return int(parts[0]), int(parts[1])
 
 
 def merge(shards: Iterable[xarray.Dataset]) -> xarray.Dataset:
@@ -90,182 +84,137 @@ def merge(shards: Iterable[xarray.Dataset]) -> xarray.Dataset:
     """
     if not isinstance(shards, Iterable) or getattr(shards, "ndim", 1) == 0:
         raise TypeError(f"shards: {type(shards).__name__}; accepted: a list of Datasets")
-    given = [checks.dataset("shards", part) for part in shards]
-    if not given:
-        raise ValueError("shards: none; accepted: the Datasets of all shards of a sweep")
-    placed = _placed(given)
+    placed, count = _placed([checks.dataset("shards", part) for part in shards])
     first = min(placed)
-    for index, part in placed.items():
-        _check_same(first, _comparable(placed[first]), index, _comparable(part))
-    config = described(placed[first], "config")
-    count = config["shard"][1]
-    wanted = [i for i in range(1, count + 1) if seeds_of((i, count), config["num_seeds"])]
-    missing = [i for i in wanted if i not in placed]
+    config, expected = described(placed[first], "config"), _facts(placed[first])
+    for other, part in placed.items():
+        facts = _facts(part)
+        for name in sorted({*expected, *facts}):
+            if expected.get(name) != facts.get(name):
+                seen = " and ".join(_short(each.get(name)) for each in (expected, facts))
+                differing = f"{first} and {other} differ in {name} ({seen})"
+                _refuse(differing, "shards of one sweep by one program")
+    held = {index: seeds_of((index, count), config["num_seeds"]) for index in range(1, count + 1)}
+    missing = [f"{index}/{count}" for index, seeds in held.items() if seeds and index not in placed]
     if missing:
-        raise ValueError(
-            f"shards: {_listed(missing, count)} missing of {count}; accepted: all shards of the sweep"
-        )
-    parts = [placed[i] for i in wanted]
-    for i, part in zip(wanted, parts, strict=True):
-        _check_axes(f"{i}/{count}", part, config | {"shard": [i, count]})
-        _check_same(wanted[0], _layout(parts[0]), i, _layout(part))
-    _check_holes(parts)
-    return _joined(parts, config)
+        _refuse(f"{shorten(', '.join(missing), 100)} missing of {count}", "all shards of the sweep")
+    parts = {index: placed[index] for index, seeds in held.items() if seeds}
+    for index, part in parts.items():
+        for axis, values in {"seed": held[index], **_axes(config)}.items():
+            found = part[axis].values.tolist() if axis in part.dims else []
+            if found != values:
+                what = f"{index}/{count} holds the {axis} axis {_short(found)}"
+                _refuse(what, f"{_short(values)}, as its configuration says")
+        for name in ("regret", *config.get("metrics", ())):
+            if name not in part:
+                _refuse(f"{index}/{count} has no {name}", "all variables of the sweep")
+    whole = _joined(list(parts.values()))
+    known = whole["regret"].notnull()
+    holes = (known.any("seed") & ~known).any([dim for dim in known.dims if dim != "seed"])
+    for seed in whole["seed"].values[holes.values]:
+        _refuse(f"regret of seed {seed} has nan where others have numbers", "finished shards")
+    return whole
 
 
-def _placed(parts: list[xarray.Dataset]) -> dict[int, xarray.Dataset]:
-    """The parts by their number; all must be of the same cut."""
+def _refuse(seen: str, accepted: str) -> NoReturn:
+    raise ValueError(f"shards: {seen}; accepted: {accepted}")
+
+
+def _short(value: Any) -> str:
+    return shorten(json.dumps(value))
+
+
+def _placed(parts: list[xarray.Dataset]) -> tuple[dict[int, xarray.Dataset], int]:
+    """The parts by their number, and of how many."""
     placed: dict[int, xarray.Dataset] = {}
-    cuts: dict[int, int] = {}
+    counts = set()
     for position, part in enumerate(parts):
         shard = described(part, "config").get("shard")
         if shard is None:
-            raise ValueError(
-                f"shards: number {position} is no shard (its configuration has none); accepted: "
-                "Datasets of sweeps with shard=(i, n)"
-            )
+            what = f"number {position} is no shard (its configuration has none)"
+            _refuse(what, "Datasets of sweeps with shard=(i, n)")
         index, count = check_shard(shard)
         if index in placed:
-            raise ValueError(f"shards: {index}/{count} comes twice; accepted: every shard once")
-        placed[index], cuts[index] = part, count
-    if len(set(cuts.values())) > 1:
-        seen = ", ".join(f"{index}/{count}" for index, count in sorted(cuts.items()))
-        raise ValueError(f"shards: {seen}; accepted: shards i/n of one n")
-    return placed
+            _refuse(f"{index}/{count} comes twice", "every shard once")
+        placed[index] = part
+        counts.add(count)
+    if not counts:
+        _refuse("none", "the Datasets of all shards of a sweep")
+    if len(counts) > 1:
+        _refuse(f"parts of {sorted(counts)}", "shards i/n of one n")
+    return placed, counts.pop()
 
 
-def _check_same(one: int, expected: dict[str, Any], other: int, found: dict[str, Any]) -> None:
-    """An error that names the first entry in which two shards differ."""
-    for name in sorted({*expected, *found}):
-        if expected.get(name) != found.get(name):
-            raise ValueError(
-                f"shards: {one} and {other} differ in {name} ({_short(expected.get(name))} and "
-                f"{_short(found.get(name))}); accepted: shards of one sweep by one program"
-            )
+def _facts(part: xarray.Dataset) -> dict[str, Any]:
+    """What shards of one sweep have in common: configuration, versions, variables and coordinates.
 
-
-def _comparable(part: xarray.Dataset) -> dict[str, Any]:
-    config = {n: value for n, value in described(part, "config").items() if n not in FREE}
-    versions = described(part, "versions")
-    return config | {f"{name} (version)": versions.get(name) for name in PROGRAM}
-
-
-def _layout(part: xarray.Dataset) -> dict[str, Any]:
-    """Axes and type of every variable, and all coordinates; the seeds and the number of phases differ between shards."""
-    found: dict[str, Any] = {}
+    The seeds and the number of phases differ between shards.
+    """
+    config, versions = described(part, "config"), described(part, "versions")
+    facts = {name: value for name, value in config.items() if name not in FREE}
+    facts |= {f"{name} (version)": versions.get(name) for name in PROGRAM}
     for name, variable in part.variables.items():
         sizes = {str(d): n for d, n in variable.sizes.items() if d not in ("seed", "phase")}
-        found[f"variable {name}"] = [[str(d) for d in variable.dims], sizes, variable.dtype.kind]
+        facts[f"variable {name}"] = [[str(d) for d in variable.dims], sizes, variable.dtype.kind]
         if name in part.coords and name not in ("seed", "phase"):
-            found[f"coordinate {name}"] = [str(each) for each in variable.values.ravel()]
-    return found
+            facts[f"coordinate {name}"] = [str(each) for each in variable.values.ravel()]
+    return facts
 
 
-def _check_axes(shard: str, part: xarray.Dataset, config: dict[str, Any]) -> None:
-    """An error that names an axis that is not the one of the configuration, or a metric that is gone."""
-    learners, instances = config.get("learners"), config.get("instances")
-    expected: dict[str, list[Any]] = {"seed": seeds_of(config["shard"], config["num_seeds"])}
+def _axes(config: dict[str, Any]) -> dict[str, list[Any]]:
+    """The axes, but the seeds, of a sweep of this configuration."""
+    learners, instances = config.get("learners", {}), config.get("instances", {})
+    expected: dict[str, list[Any]] = {"learner": list(learners), "instance": list(instances)}
     if isinstance(config.get("record"), dict):
-        how = {name: value for name, value in config["record"].items() if name != "episodes"}
-        episodes = tuple(config["record"].get("episodes", ()))
-        points = Recording(**how, episodes=episodes).points(config["num_episodes"])
-        expected["episode"] = points.tolist()
-    if learners:
-        expected["learner"] = list(learners)
-        varied = [each for each in learners.values() if each["varied"]]
-        if varied:
-            sizes = [len(each["params"][each["varied"][0]]) for each in varied]
-            expected["parameter"] = [None] * max(sizes)
-    if instances:
-        expected["instance"] = list(instances)
-        longest, widest = (
-            max(each[name] for each in instances.values()) for name in ("horizon", "width")
-        )
+        record = {"episodes": (), **config["record"]}
+        record["episodes"] = tuple(record["episodes"])
+        expected["episode"] = Recording(**record).points(config["num_episodes"]).tolist()
+    varied = [each for each in learners.values() if each["varied"]]
+    points = [len(each["params"][each["varied"][0]]) for each in varied]
+    expected["parameter"] = list(range(max(points, default=0)))
+    sizes = [(each["horizon"], each["width"]) for each in instances.values()]
+    if sizes:
+        longest, widest = map(max, zip(*sizes, strict=True))
         expected |= {"stage": list(range(1, longest + 1)), "level": list(range(widest + 1))}
-    for axis, values in expected.items():
-        found = part[axis].values.tolist() if axis in part.dims else []
-        right = len(found) == len(values) if axis == "parameter" else found == values
-        if not right:
-            what = "seeds" if axis == "seed" else f"{axis} axis"
-            raise ValueError(
-                f"shards: {shard} holds the {what} {_short(found)}; accepted: {_short(values)}, "
-                "as its configuration says"
-            )
-    gone = [name for name in ("regret", *config.get("metrics", {})) if name not in part]
-    if gone:
-        raise ValueError(f"shards: {shard} has no {gone[0]}; accepted: all variables of the sweep")
+    return {axis: values for axis, values in expected.items() if values}
 
 
-def _check_holes(parts: list[xarray.Dataset]) -> None:
-    """An error if a run has no regret where other seeds have one: what was not run is not to become a nan."""
-    known = [part["regret"].notnull() for part in parts]
-    some = functools.reduce(operator.or_, (each.any("seed") for each in known))
-    for part, each in zip(parts, known, strict=True):
-        holes = (some & ~each).transpose("seed", ...)
-        if bool(holes.any()):
-            seed = int(part["seed"].values[np.argwhere(holes.values)[0][0]])
-            raise ValueError(
-                f"shards: regret of seed {seed} has nan where others have numbers; accepted: finished shards"
-            )
-
-
-def _joined(parts: list[xarray.Dataset], config: dict[str, Any]) -> xarray.Dataset:
+def _joined(parts: list[xarray.Dataset]) -> xarray.Dataset:
     """All seeds in order; phases that no run of a shard finished are nan there."""
     import xarray
 
-    first = parts[0]
-    if "phase" in first.dims:
+    if "phase" in parts[0].dims:
         most = max((part["phase"].values for part in parts), key=len)
         parts = [part.reindex(phase=most) for part in parts]
     whole = xarray.concat(
         parts, dim="seed", join="exact", data_vars="minimal", coords="minimal", compat="override", combine_attrs="override",
     ).sortby("seed")  # fmt: skip
-    for name in SECONDS:
-        if name in first:
-            whole[name] = functools.reduce(operator.add, (part[name] for part in parts))
-    if "episodes_per_second" in first:
-        played = (part["episodes_per_second"] * part["run_seconds"] for part in parts)
-        whole["episodes_per_second"] = functools.reduce(operator.add, played) / whole["run_seconds"]
+    for name in (name for name in SECONDS if name in whole):
+        whole[name] = whole[name].copy(data=sum(part[name].values for part in parts))
+    if "episodes_per_second" in whole:
+        played = sum(
+            part["episodes_per_second"].values * part["run_seconds"].values for part in parts
+        )
+        rate = played / whole["run_seconds"].values
+        whole["episodes_per_second"] = whole["episodes_per_second"].copy(data=rate)
+    config = described(parts[0], "config")
+    del config["shard"]
+    whole.attrs["config"] = json.dumps(config)
     dates = [part.attrs["created"] for part in parts if "created" in part.attrs]
-    said = {name: value for name, value in config.items() if name != "shard"}
-    whole.attrs = {**first.attrs, "config": json.dumps(said)}
     if dates:
         whole.attrs["created"] = max(dates)
     return whole
 
 
-def _listed(indices: list[int], count: int) -> str:
-    shown = ", ".join(f"{index}/{count}" for index in indices[:10])
-    return shown + (f" and {len(indices) - 10} more" if len(indices) > 10 else "")
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-@dataclass(frozen=True)
-class CheckpointState:
+class CheckpointState(NamedTuple):
     """What the checkpoints of all processes hold."""
 
     results: list[CheckpointFile]
-    """Finished lanes that this process has."""
+    """Finished lanes that this process hands on: it is the first that has them."""
     finished: list[list[dict[str, Any]]]
     """For every process, the headers of its finished tiles."""
     carries: list[list[dict[str, Any]]]
     """For every process, the headers of its tiles under way."""
-
-    @property
-    def headers(self) -> list[dict[str, Any]]:
-        """Those of all files of all processes."""
-        return [header for each in (*self.finished, *self.carries) for header in each]
-
-    def first_holder(self, found: CheckpointFile) -> int:
-        """The first process that has this result; it alone hands it on."""
-        name = found.header["name"]
-        return next(
-            p for p, headers in enumerate(self.finished) if name in [h["name"] for h in headers]
-        )
 
 
 def in_turn(function: Callable[[bool], Any]) -> Any:
@@ -281,44 +230,34 @@ def in_turn(function: Callable[[bool], Any]) -> Any:
 def checkpoint_state(store: Store | None) -> CheckpointState:
     """Reads the checkpoint and tells the other processes about it, so that all make the same
     plan."""
-    results = store.load_done() if store is not None else []
-    under_way = [store.load_carry(name) for name in store.carries()] if store is not None else []
-    begun = [found for found in under_way if found is not None]
-    mine = {
-        "finished": [found.header for found in results],
-        "carries": [found.header for found in begun],
-    }
-    all_of_them = [json.loads(content) for content in distributed.gather(json.dumps(mine).encode())]
-    return CheckpointState(
-        results,
-        [each["finished"] for each in all_of_them],
-        [each["carries"] for each in all_of_them],
-    )
+    results = [] if store is None else store.load_done()
+    begun = [] if store is None else store.load_carries().values()
+    mine = [[found.header for found in files] for files in (results, begun)]
+    of_all = [json.loads(content) for content in distributed.gather(json.dumps(mine).encode())]
+    finished, carries = ([each[kind] for each in of_all] for kind in (0, 1))
+    earlier = {header["name"] for each in finished[: jax.process_index()] for header in each}
+    own = [found for found in results if found.header["name"] not in earlier]
+    return CheckpointState(own, finished, carries)
 
 
 def assign(
-    groups: list[Group], held: CheckpointState, seeds: Collection[int]
+    identity: Identity, held: CheckpointState, seeds: Collection[int]
 ) -> tuple[list[Tile], list[Tile]]:
     """All tiles, and those of this process. Tiles under way stay with a process that has their state."""
-    finished = {
-        lane for headers in held.finished for header in headers for lane in lanes_of(header)
-    }
+    done = {lane for each in held.finished for header in each for lane in lanes_of(header)}
     tiles: list[Tile] = []
     owners: list[int] = []
-    where = {cell: index for index, group in enumerate(groups) for cell in group.cells}
     for header in [header for headers in held.carries for header in headers]:
         lanes = lanes_of(header)
-        group = where.get(lanes[0][:3], -1)
-        fits = group >= 0 and all(where.get(lane[:3]) == group for lane in lanes)
-        wanted = {seed for *_, seed in lanes} <= set(seeds) and not set(lanes) & finished
-        if fits and wanted and len(lanes) <= groups[group].width:
+        group = identity.group_of(lanes)
+        wanted = {seed for *_, seed in lanes} <= set(seeds) and done.isdisjoint(lanes)
+        if group is not None and wanted and len(lanes) <= identity.groups[group].width:
             holders = [p for p, headers in enumerate(held.carries) if header in headers]
             owners.append(holders[len(tiles) % len(holders)])
             tiles.append(Tile(group, tuple(lanes)))
-            finished |= set(lanes)
-    processes = jax.process_count()
-    fresh = make_tiles(groups, finished, seeds)
-    owners += [index % processes for index in range(len(fresh))]
+            done |= set(lanes)
+    fresh = make_tiles(identity.groups, done, seeds)
+    owners += [index % jax.process_count() for index in range(len(fresh))]
     tiles += fresh
     here = jax.process_index()
     return tiles, [tile for tile, owner in zip(tiles, owners, strict=True) if owner == here]
@@ -335,9 +274,8 @@ def begun_episodes(held: CheckpointState, tiles: Collection[Tile]) -> int:
 def forget_stale(store: Store, results: list[CheckpointFile]) -> None:
     """Drops states whose lanes have been finished in another tile."""
     finished: set[Lane] = {lane for found in results for lane in lanes_of(found.header)}
-    for name in store.carries():
-        saved = store.load_carry(name)
-        if saved is not None and set(lanes_of(saved.header)) <= finished:
+    for name, saved in store.load_carries().items():
+        if finished.issuperset(lanes_of(saved.header)):
             store.discard_carry(name)
 
 
@@ -345,16 +283,8 @@ def exchange(results: list[CheckpointFile]) -> list[CheckpointFile]:
     """The results of all processes, in every process."""
     if jax.process_count() == 1:
         return results
-    return [found for content in distributed.gather(_pack(results)) for found in _unpack(content)]
-
-
-def _pack(results: list[CheckpointFile]) -> bytes:
-    contents = [encode(found) for found in results]
-    return b"".join(len(content).to_bytes(8, "big") + content for content in contents)
-
-
-def _unpack(content: bytes) -> Iterator[CheckpointFile]:
-    while content:
-        size = int.from_bytes(content[:8], "big")
-        yield decode(content[8 : 8 + size])
-        content = content[8 + size :]
+    packed = {str(n): np.frombuffer(encode(each), np.uint8) for n, each in enumerate(results)}
+    contents = distributed.gather(encode(CheckpointFile({}, packed)))
+    return [
+        decode(each.tobytes()) for content in contents for each in decode(content).arrays.values()
+    ]

@@ -4,34 +4,20 @@ nothing is half-written, and what goes on ends with the same bits."""
 import contextlib
 import json
 import os
-import pathlib
 import shutil
-import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
-from sweep_program import assert_same_bits, configuration
+from sweep_program import assert_same_bits, configuration, start, wait_for
 
 import jaxbandit as jb
 
-PROGRAM = pathlib.Path(__file__).parent.parent / "sweep_program.py"
 SWEEP = {"only": "UCB-VI", "num_episodes": 60_000, "chunk_size": 100}
 BOUND = 120
 """Seconds within which the processes of a run must end when one of them is lost; a heartbeat is 30."""
-
-
-def start(**options):
-    command = [sys.executable, str(PROGRAM), json.dumps(options)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for(folder, pattern, process):
-    while process.poll() is None and not list(folder.glob(pattern)):
-        time.sleep(0.005)
 
 
 def uninterrupted():
@@ -42,7 +28,7 @@ def test_a_second_sweep_on_the_same_directory_is_refused_and_the_first_is_right(
     folder = tmp_path / "run"
     saving = {"checkpoint": str(folder), "checkpoint_seconds": 0}
     first = start(result=str(tmp_path / "first.nc"), sweep=SWEEP | saving)
-    wait_for(folder, "carry-*.jbk", first)
+    wait_for(first, folder, "carry-*.jbk")
     with pytest.raises(jb.CheckpointError, match="another sweep is using this directory now; wait"):
         jb.sweep(**configuration(**SWEEP | saving))
     _, errors = first.communicate(timeout=120)
@@ -100,13 +86,9 @@ print(json.dumps(told))
 """
 
 
-def test_a_write_that_the_system_refuses_leaves_the_old_result_and_figure(tmp_path):
+def test_a_write_that_the_system_refuses_leaves_the_old_result_and_figure(tmp_path, printed):
     """Files of the other process may not pass 8 kB, which the new ones would."""
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    told = json.loads(printed(FULL, tmp_path))
     assert len(told) == 4
     assert all("cannot write" in text and str(tmp_path) in text for text in told)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.nc", "run.png"]
@@ -132,7 +114,7 @@ def test_a_disk_that_is_full(tmp_path):
         filler, run = disk / "filler", disk / "run"
         sweep = SWEEP | {"checkpoint": str(run), "checkpoint_seconds": 0}
         process = start(result=str(tmp_path / "run.nc"), sweep=sweep)
-        wait_for(run, "carry-*.jbk", process)
+        wait_for(process, run, "carry-*.jbk")
         with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
             while True:
                 file.write(b"x" * 4096)
@@ -153,20 +135,6 @@ def test_a_disk_that_is_full(tmp_path):
         assert_same_bits(jb.load(tmp_path / "run.nc"), uninterrupted())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1])
-def test_other_ways_to_be_told_to_stop(tmp_path, number):
-    folder = tmp_path / "run"
-    sweep = SWEEP | {"checkpoint": str(folder), "checkpoint_seconds": 0}
-    process = start(result=str(tmp_path / "run.nc"), sweep=sweep)
-    wait_for(folder, "carry-*.jbk", process)
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert f"SweepInterrupted: sweep stopped by {number.name}; what is done is saved" in errors
-    assert_same_bits(jb.sweep(**configuration(**sweep)), uninterrupted())
-
-
 def two_processes(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -183,7 +151,7 @@ def two_processes(tmp_path):
 def test_a_lost_process_ends_the_run_in_bounded_time_and_all_of_it_goes_on(tmp_path, lost):
     """Without process 0, which coordinates, jax itself ends the other at once; else the error is ours."""
     processes = two_processes(tmp_path)
-    wait_for(tmp_path / "run", "carry-*.jbk", processes[lost])
+    wait_for(processes[lost], tmp_path / "run", "carry-*.jbk")
     processes[lost].kill()
     began = time.monotonic()
     _, errors = processes[1 - lost].communicate(timeout=BOUND)

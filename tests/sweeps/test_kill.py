@@ -1,49 +1,37 @@
 """A real sweep, killed with SIGKILL at random moments and resumed each time, ends as an
 uninterrupted one."""
 
-import contextlib
-import json
-import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
-from sweep_program import assert_same_bits, configuration
+from sweep_program import assert_same_bits, configuration, start, wait_for
 
 import jaxbandit as jb
-
-PROGRAM = pathlib.Path(__file__).parent.parent / "sweep_program.py"
 
 
 def run_until_killed(options, folder, pattern, delay):
     """Kills the program ``delay`` seconds after it wrote such a file; True if it was still
     running."""
     began = time.time_ns()
-    process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), json.dumps(options)], stderr=subprocess.PIPE
-    )
-    while process.poll() is None and newest(folder, pattern) < began:
-        time.sleep(0.005)
+    process = start(**options)
+    wait_for(process, folder, pattern, began)
     try:
         process.wait(delay)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
     _, errors = process.communicate()
-    assert process.returncode in (0, -signal.SIGKILL), errors.decode()
+    assert process.returncode in (0, -signal.SIGKILL), errors
     return process.returncode != 0
 
 
-def newest(folder, pattern):
-    """When the newest such file was written; files come and go while we look."""
-    times = [0]
-    for path in folder.glob(pattern):
-        with contextlib.suppress(FileNotFoundError):
-            times.append(path.stat().st_mtime_ns)
-    return max(times)
+def run_to_the_end(options):
+    process = start(**options)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
 
 
 def soak(tmp_path, sweep, kills, longest):
@@ -61,10 +49,8 @@ def soak(tmp_path, sweep, kills, longest):
 
     def look():
         assert_same_bits(jb.load(result), expected)
-        left = sorted(
-            path.name for path in folder.iterdir() if not path.name.startswith(("done-", "text-"))
-        )
-        assert left == ["config.json", "lock"]
+        left = sorted(path.name for path in folder.iterdir() if not path.name.startswith("done-"))
+        assert left == ["config.json", "lock", "texts.gz"]
         assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.nc"]
 
     hits = leftovers = finished = 0
@@ -84,7 +70,7 @@ def soak(tmp_path, sweep, kills, longest):
         leftovers += len(list(folder.glob("*.unfinished")))
     assert hits == kills
     if not result.exists():
-        subprocess.run([sys.executable, str(PROGRAM), json.dumps(options)], check=True)
+        run_to_the_end(options)
     look()
     print(
         f"{kills} kills hit a running sweep in {attempt} attempts, {finished + 1} sweeps ended with equal bits; "
@@ -116,11 +102,8 @@ def test_a_sweep_killed_fifty_times_goes_on(tmp_path, sweep, longest):
 def stopped(options, folder, *signals):
     """Runs the program, sends it signals once it has saved a state, and returns its code and last words."""
     began = time.time_ns()
-    process = subprocess.Popen(
-        [sys.executable, str(PROGRAM), json.dumps(options)], stderr=subprocess.PIPE, text=True
-    )
-    while process.poll() is None and newest(folder, "carry-*.jbk") < began:
-        time.sleep(0.005)
+    process = start(**options)
+    wait_for(process, folder, "carry-*.jbk", began)
     for number in signals:
         process.send_signal(number)
         time.sleep(0.05)
@@ -143,5 +126,5 @@ def test_a_program_that_is_told_to_stop_saves_and_goes_on(tmp_path):
     assert "KeyboardInterrupt" in errors or "SweepInterrupted" in errors
     assert not list(folder.glob("*.unfinished"))
     options["sweep"]["checkpoint_seconds"] = 10
-    subprocess.run([sys.executable, str(PROGRAM), json.dumps(options)], check=True)
+    run_to_the_end(options)
     assert_same_bits(jb.load(tmp_path / "run.nc"), jb.sweep(**configuration(**sweep)))

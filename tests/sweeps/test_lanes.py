@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 import jaxbandit as jb
 from jaxbandit.sweeps import lanes as lanes_module
-from jaxbandit.sweeps.forecast import Plan
 from jaxbandit.sweeps.lanes import (
     Group,
+    Plan,
     Tile,
     choose_devices,
-    format_bytes,
     lane_keys,
     lanes_of,
     make_tiles,
@@ -115,21 +114,21 @@ def plan(horizon=15, capacity=2, learner="ucbvi"):
 def test_tiles_of_a_gpu_are_halved_until_they_fit_their_budget():
     """The width depends on the learner and the sizes, and on no memory of any device."""
     with platforms.use("gpu"):
-        widths = {args: plan(*args).groups[0] for args in [(15, 2), (64, 15)]}
-        heavy = plan(20, 4, "trajectory-ts").groups[0]
-    assert widths[15, 2].width == platforms.GPU.lanes
-    for demand in (*widths.values(), heavy):
+        small, large, heavy = (
+            plan(*args).groups[0] for args in [(15, 2), (64, 15), (20, 4, "trajectory-ts")]
+        )
+    assert small.width == platforms.GPU.lanes
+    assert heavy.width == 32
+    for demand in (small, large, heavy):
         taken = demand.width * (demand.bytes_per_lane - 16 * 10)  # without ten points of a curve
         assert taken <= platforms.GPU.tile_bytes
         assert demand.width == platforms.GPU.lanes or 2 * taken > platforms.GPU.tile_bytes
-    assert heavy.width == 32
     assert plan(20, 4, "trajectory-ts").groups[0].width == 1  # a lane leaves the cache
 
 
 def test_tiles_in_flight_follow_the_memory_of_the_devices(monkeypatch):
     with platforms.use("gpu"):
-        demand = plan().groups[0]
-        each = demand.width * demand.bytes_per_lane
+        each = plan().groups[0].tile_bytes
         for memory, flying in [(each, 1), (2 * each - 1, 1), (2 * each, 2), (100 * each, 2)]:
             monkeypatch.setattr(lanes_module, "memory_of", lambda device, memory=memory: memory)
             found = plan()
@@ -175,17 +174,9 @@ def test_tiles_hold_every_missing_lane_once(shapes, num_seeds, data):
         assert all(len(tile.lanes) == each.width for tile in mine[:-1])
         assert all(1 <= len(tile.lanes) <= each.width for tile in mine)
     assert len({tile.name() for tile in tiles}) == len(tiles)
-
-
-def test_only_missing_lanes_are_planned():
-    groups = [group(width=16)]
-    finished = set(all_lanes(groups, 8))
-    assert make_tiles(groups, finished, range(8)) == []
-    more = make_tiles(groups, finished, range(10))
-    assert [len(tile.lanes) for tile in more] == [12]
-    assert {seed for tile in more for *_, seed in tile.lanes} == {8, 9}
-    hole = ("U", "I1", 1, 3)
-    assert make_tiles(groups, finished - {hole}, range(8)) == [Tile(0, (hole,))]
+    for tile in tiles:
+        assert lanes_of(tile.header()) == list(tile.lanes)
+        assert Tile(5, tile.lanes).name() == tile.name()  # a group's place in the plan may change
 
 
 def test_the_first_tiles_of_all_groups_come_first():
@@ -193,13 +184,6 @@ def test_the_first_tiles_of_all_groups_come_first():
     tiles = make_tiles([group("U"), group("V")], (), range(2))
     assert [tile.group for tile in tiles] == [0, 1, 0, 0, 1, 1]
     assert [lane[3] for lane in tiles[0].lanes] == [0, 1, 0, 1]  # a cell's seeds are neighbours
-
-
-def test_a_tile_is_plain_data_and_back():
-    tile = Tile(0, (("U", "I0", 0, 3), ("U", "I1", 1, 7)))
-    assert lanes_of(tile.header()) == list(tile.lanes)
-    assert Tile(5, tile.lanes).name() == tile.name()  # a group's place in the plan may change
-    assert Tile(0, tile.lanes[:1]).name() != tile.name()
 
 
 def test_peak_memory_is_that_of_the_largest_tiles_at_one_time():
@@ -258,10 +242,3 @@ def test_budgets_limit_what_runs_at_one_time_and_nothing_else():
         tight = small_sweep(**limit)
         assert tight.workers == 1
         assert tight.tiles == free.tiles
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(12, "12 bytes"), (1234, "1.2 kB"), (3.2e6, "3.2 MB"), (7e12, "7.0 TB")]
-)
-def test_format_bytes(count, text):
-    assert format_bytes(count) == text

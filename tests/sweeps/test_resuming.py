@@ -61,14 +61,14 @@ class Directory(RuleBasedStateMachine):
 
     def teardown(self):
         self.resume(SEEDS, 60)
-        run = loop.run_tiles
-        loop.run_tiles = None  # nothing is left to run
+        make = loop.make_tile_runner
+        loop.make_tile_runner = None  # nothing is left to run
         try:
             np.testing.assert_array_equal(
                 sweep(self.version, self.folder), self.expected[self.version]
             )
         finally:
-            loop.run_tiles = run
+            loop.make_tile_runner = make
             shutil.rmtree(self.folder)
 
     @rule(seeds=COUNTS, chunk=st.sampled_from([1, 7, 60]))

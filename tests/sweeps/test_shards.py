@@ -8,6 +8,7 @@ import pytest
 from sweep_program import assert_same_bits, configuration
 
 import jaxbandit as jb
+from jaxbandit.sweeps.identity import Identity
 from jaxbandit.sweeps.shards import (
     CheckpointState,
     assign,
@@ -106,22 +107,22 @@ def edited(part, **entries):
         (lambda p: p[:-1], "shards: 3/3 missing of 3; accepted: all shards"),
         (lambda p: [*p, p[1]], "shards: 2/3 comes twice; accepted: every shard once"),
         (lambda p: [p[0], edited(p[1], num_episodes=5), p[2]], "1 and 2 differ in num_episodes"),
-        (lambda p: [p[0], edited(p[1], shard=[2, 4]), p[2]], "1/3, 2/4, 3/3; accepted: shards i/n of one n"),
-        (lambda p: [p[0], p[1].isel(seed=[0]), p[2]], r"2/3 holds the seeds \[1\]; accepted: \[1, 4\]"),
+        (lambda p: [p[0], edited(p[1], shard=[2, 4]), p[2]], r"parts of \[3, 4\]; accepted: shards i/n of one n"),
+        (lambda p: [p[0], p[1].isel(seed=[0]), p[2]], r"2/3 holds the seed axis \[1\]; accepted: \[1, 4\]"),
         (lambda p: [p[0].assign_attrs(config="{}")], "number 0 is no shard"),
         (lambda p: [p[0], p[1].assign_attrs(versions='{"jax": "0.1"}'), p[2]], r"differ in device \(version\)"),
         (lambda p: [], "shards: none; accepted"),
         # what would otherwise leave holes, or mix what does not belong together
-        (lambda p: [p[0], p[1].isel(learner=[0]), p[2]], r'2/3 holds the learner axis \["ExpRef"\]; accepted: \["ExpRef", "UCB-VI"\]'),
+        (lambda p: [p[0], p[1].isel(learner=[0]), p[2]], r'1 and 2 differ in coordinate learner \(\["ExpRef", "UCB-VI"\] and \["ExpRef"\]\); acc'),
         (lambda p: [x.isel(learner=[1]) for x in p], "1/3 holds the learner axis"),
         (lambda p: [x.isel(instance=[0]) for x in p], "1/3 holds the instance axis"),
-        (lambda p: [p[0], p[1], p[2].isel(episode=slice(2))], "3/3 holds the episode axis"),
+        (lambda p: [p[0], p[1], p[2].isel(episode=slice(2))], "1 and 3 differ in coordinate episode"),
         (lambda p: [x.isel(episode=slice(1, None)) for x in p], "1/3 holds the episode axis"),
-        (lambda p: [p[0], p[1].isel(parameter=[0]), p[2]], "2/3 holds the parameter axis"),
-        (lambda p: [p[0], p[1].isel(level=[0, 1]), p[2]], "2/3 holds the level axis"),
-        (lambda p: [p[0], p[1].assign_coords(learner=["ExpRef", "Mine"]), p[2]], "2/3 holds the learner axis"),
-        (lambda p: [p[0], p[1].assign_coords(learner=["UCB-VI", "ExpRef"]), p[2]], "2/3 holds the learner axis"),
-        (lambda p: [p[0], p[1].isel(instance=[1, 0]), p[2]], "2/3 holds the instance axis"),
+        (lambda p: [p[0], p[1].isel(parameter=[0]), p[2]], "1 and 2 differ in coordinate bonus_scale"),
+        (lambda p: [p[0], p[1].isel(level=[0, 1]), p[2]], "1 and 2 differ in coordinate level"),
+        (lambda p: [p[0], p[1].assign_coords(learner=["ExpRef", "Mine"]), p[2]], "1 and 2 differ in coordinate learner"),
+        (lambda p: [p[0], p[1].assign_coords(learner=["UCB-VI", "ExpRef"]), p[2]], "1 and 2 differ in coordinate learner"),
+        (lambda p: [p[0], p[1].isel(instance=[1, 0]), p[2]], "1 and 2 differ in coordinate family"),
         (lambda p: [p[0], p[1].drop_vars("final_gap"), p[2]], "1 and 2 differ in variable final_gap"),
         (lambda p: [p[0], p[1].drop_vars("optimal_value"), p[2]], "1 and 2 differ in variable optimal_value"),
         (lambda p: [x.drop_vars("regret") for x in p], "1/3 has no regret"),
@@ -181,7 +182,7 @@ def header(seeds, **more):
 def test_without_a_checkpoint_everything_is_new():
     held = checkpoint_state(None)
     assert (held.results, held.finished, held.carries) == ([], [[]], [[]])
-    tiles, mine = assign(list(plan().groups), held, range(6))
+    tiles, mine = assign(Identity(None, plan().groups), held, range(6))
     assert tuple(tiles) == plan().tiles
     assert mine == tiles
     assert exchange([]) == []
@@ -190,8 +191,8 @@ def test_without_a_checkpoint_everything_is_new():
 def test_tiles_in_progress_stay_with_their_state_and_finished_lanes_are_run_by_nobody():
     in_progress = header([2, 3], episodes=4)
     held = CheckpointState([], [[header([0, 1])]], [[in_progress]])
-    tiles, mine = assign(list(plan().groups), held, range(6))
+    tiles, mine = assign(Identity(None, plan().groups), held, range(6))
     assert [[seed for *_, seed in tile.lanes] for tile in tiles] == [[2, 3], [4, 5]]
     assert begun_episodes(held, mine) == 8
-    fewer, _ = assign(list(plan().groups), held, range(3))
+    fewer, _ = assign(Identity(None, plan().groups), held, range(3))
     assert [[seed for *_, seed in tile.lanes] for tile in fewer] == [[2]]

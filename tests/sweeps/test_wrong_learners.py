@@ -1,7 +1,5 @@
 """No number for a wrong learner: a sweep ends with an error that names the learner, the episode and the place."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,20 +56,14 @@ def actions_after(first, action):
     return jb.Learner(init, act, update, name="stranger")
 
 
-@pytest.mark.parametrize("action", [A, -1, 2**31 - 1])
-def test_an_action_out_of_range_from_the_second_episode_on(action):
-    with pytest.raises(
-        LearnerError,
-        match=rf"learner 'stranger', episode 2, stage 2, level 1: action {action}; accepted: 0\.\.2",
-    ):
-        run(actions_after(1, action))
-
-
-@pytest.mark.parametrize("first", [0, 49, 50])
-def test_the_first_the_last_and_the_policy_after_it(first):
-    """The last one is never played, but it is the final policy of the result."""
-    with pytest.raises(LearnerError, match=f"episode {first + 1}, stage 2, level 1: action 7"):
-        run(actions_after(first, 7))
+@pytest.mark.parametrize(
+    ("first", "action"), [(1, A), (1, -1), (1, 2**31 - 1), (0, 7), (49, 7), (50, 7)]
+)
+def test_an_action_out_of_range_from_some_episode_on(first, action):
+    """The policy after the last episode is never played, but it is the final policy of the result."""
+    place = f"learner 'stranger', episode {first + 1}, stage 2, level 1: action {action}"
+    with pytest.raises(LearnerError, match=rf"{place}; accepted: 0\.\.2"):
+        run(actions_after(first, action))
 
 
 def right():
@@ -130,81 +122,58 @@ def test_actions_of_any_integer_type_are_actions(kind):
     np.testing.assert_allclose(once.regret[-1], expected.values[0, 0, 0, -1], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        jnp.zeros((H, K), jnp.int32),
-        jnp.zeros((H, K + 1, A, 1)),
-        jnp.full((H, K + 1, A + 1), 0.25),
-        jnp.zeros((H, K + 1), bool),
-    ],
-)
-def test_the_wrong_shape_or_type(policy):
-    learner = jb.Learner(init, lambda state, key, constants: policy, update, name="stranger")
-    saying = r"learner 'stranger': act gives .*; accepted: actions, integers \[H, k\+1\] = \[3, 2\]"
-    with pytest.raises(LearnerError, match=saying):
-        run(learner)
-
-
-@functools.cache
-def blocks(name, where):
-    """Right until the second block, whose policy or rows are wrong at stage 2, level 1."""
+def block_form(**late):
+    """Blocks of EPISODES episodes; from the second one on, the fields ``late`` are others."""
 
     def next_block(state, constants):
-        real = jnp.result_type(float)
-        policy, rows = right(), jnp.full((1, K + 1, A), 1 / 3, real)
-        wrong = jnp.asarray(ROWS[name], real)
-        if where == "policy":
-            policy = jnp.where(state >= 1, policy.at[1, 1].set(wrong), policy)
-        else:
-            rows = jnp.where(state >= 1, rows.at[0, 1].set(wrong), rows)
-        stage = jnp.int32(0 if where == "policy" else 1)
-        return Blocks(policy, stage, rows, jnp.full((1,), EPISODES, real))
+        policy = right()
+        plain = Blocks(policy, jnp.int32(0), policy[:1], jnp.full((1,), float(EPISODES)))
+        wrong = {}
+        for name, value in late.items():
+            field = getattr(plain, name)
+            dtype = value.dtype if isinstance(value, np.integer) else field.dtype
+            wrong[name] = jnp.where(state >= 1, jnp.asarray(value, dtype), field.astype(dtype))
+        return plain._replace(**wrong)
 
     return BlockForm(init, next_block, lambda state, episodes, totals, constants: state + 1)
+
+
+def from_form(form):
+    return from_blocks(form, name="stranger", params={})
 
 
 @pytest.mark.parametrize("where", ["policy", "rows"])
 @pytest.mark.parametrize("name", ROWS)
 def test_blocks_that_cannot_be_played(name, where):
-    learner = from_blocks(blocks(name, where), name="stranger", params={})
-    place = "policy at stage 2" if where == "policy" else r"rows of arm 0 \(stage 2\)"
+    stage = 1 if where == "policy" else 0
+    place = "policy at stage 2" if where == "policy" else r"rows of arm 0 \(stage 1\)"
+    wrong = right().at[stage, 1].set(jnp.asarray(ROWS[name]))
+    learner = from_form(block_form(**{where: wrong if where == "policy" else wrong[:1]}))
     saying = f"learner 'stranger', after {EPISODES} episodes: block 2 of next_block has {place}, level 1: "
     with pytest.raises(LearnerError, match=saying + SEEN[name]):
         run(learner, "blocks")
 
 
 def test_the_same_block_learner_episode_by_episode():
-    learner = from_blocks(blocks("sum 5", "policy"), name="stranger", params={})
+    wrong = right().at[1, 1].set(jnp.asarray(ROWS["sum 5"]))
     where = f"learner 'stranger', episode {EPISODES + 1}, stage 2, level 1: probabilities "
     with pytest.raises(LearnerError, match=where + SEEN["sum 5"]):
-        run(learner, "episodes")
+        run(from_form(block_form(policy=wrong)), "episodes")
 
 
 STRANGE_BLOCKS = {
-    "stage -1": {"stage": lambda late: jnp.where(late, -1, 0).astype(jnp.int32)},
-    "stage H": {"stage": lambda late: jnp.where(late, H, 0).astype(jnp.int32)},
-    "no episodes": {"episodes": lambda late: jnp.where(late, 0.0, EPISODES)[None]},
-    "2.5 episodes": {"episodes": lambda late: jnp.where(late, 2.5, EPISODES)[None]},
-    "-1 episodes": {"episodes": lambda late: jnp.where(late, -1.0, EPISODES)[None]},
-    "nan episodes": {"episodes": lambda late: jnp.where(late, jnp.nan, EPISODES)[None]},
+    "stage -1": {"stage": -1},
+    "stage H": {"stage": H},
+    "no episodes": {"episodes": 0.0},
+    "2.5 episodes": {"episodes": 2.5},
+    "-1 episodes": {"episodes": -1.0},
+    "nan episodes": {"episodes": jnp.nan},
 }
 
 
 @pytest.mark.parametrize("name", STRANGE_BLOCKS)
 def test_blocks_that_cannot_begin_are_none_episode_by_episode_either(name):
-    def next_block(state, constants):
-        plain = {
-            "policy": right(),
-            "stage": jnp.int32(0),
-            "rows": right()[:1],
-            "episodes": jnp.full(1, float(EPISODES)),
-        }
-        wrong = {field: make(state >= 1) for field, make in STRANGE_BLOCKS[name].items()}
-        return Blocks(**(plain | wrong))
-
-    form = BlockForm(init, next_block, lambda state, episodes, totals, constants: state + 1)
-    learner = from_blocks(form, name="stranger", params={})
+    learner = from_form(block_form(**STRANGE_BLOCKS[name]))
     with pytest.raises(LearnerError, match="learner 'stranger', after 10 episodes: block 2"):
         run(learner, "blocks")
     with pytest.raises(LearnerError, match=r"learner 'stranger', episode 11, stage ., level 1"):
@@ -240,13 +209,8 @@ def test_a_policy_that_changes_once_is_evaluated_from_then_on():
 
 
 def test_a_stage_whose_last_32_bits_are_one():
-    def next_block(state, constants):
-        late = jnp.where(state >= 1, np.int64(2**32), 0)
-        return Blocks(right(), late, right()[:1], jnp.full(1, float(EPISODES)))
-
-    form = BlockForm(init, next_block, lambda state, episodes, totals, constants: state + 1)
     with pytest.raises(LearnerError, match=r"block 2 of next_block has stage: 2147483647; acc"):
-        run(from_blocks(form, name="stranger", params={}), "blocks")
+        run(from_form(block_form(stage=np.int64(2**32))), "blocks")
 
 
 @pytest.mark.parametrize("engine", ["episodes", "blocks"])
@@ -256,14 +220,7 @@ def test_reports_have_64_bits(engine):
     def report(state):
         return {"large": state.astype(jnp.int64) * 10**9, "third": jnp.float64(1) / 3}
 
-    learner = from_blocks(blocks("nan", "rows"), name="mine", params={})
-    form = BlockForm(
-        init,
-        lambda state, constants: learner.blocks.next_block(state * 0, constants),
-        learner.blocks.absorb,
-        report,
-    )
-    found = run(from_blocks(form, name="mine", params={}), engine)
+    found = run(from_form(block_form()._replace(report=report)), engine)
     assert set(found["large"].values.ravel()) == {5 * 10**9}
     assert set(found["third"].values.ravel()) == {1 / 3}
 
@@ -297,53 +254,41 @@ def test_constants_whose_shapes_depend_on_a_parameter():
         run(jb.grid(learner, n=[1, 2]))
 
 
-@pytest.mark.parametrize("function", ["init", "act", "update", "report", "constants", "metrics"])
+@pytest.mark.parametrize(
+    "function",
+    ["init", "act", "update", "report", "constants", "next_block", "absorb", "metrics"],
+)
 def test_errors_of_the_users_own_say_where_they_were(function):
     """Shown as they came, and with whose they are."""
 
     def wrong(*given):
         return {}["x"]
 
-    learner, metrics = actions_after(99, 0), {}
+    learner, metrics, note = actions_after(99, 0), {}, f"in {function} of learner 'stranger'"
     if function == "metrics":
         metrics, note = {"mine": wrong}, "in metrics['mine']"
+    elif function in BlockForm._fields[1:3]:
+        learner = from_form(block_form()._replace(**{function: wrong}))
     else:
-        learner, note = (
-            learner._replace(**{function: wrong}),
-            f"in {function} of learner 'stranger'",
-        )
+        learner = learner._replace(**{function: wrong})
     with pytest.raises(KeyError) as error:
         jb.sweep({"mine": learner}, {"I": MDP}, 10, 1, metrics=metrics, progress=False)
     assert note in error.value.__notes__
 
 
-@pytest.mark.parametrize("function", ["next_block", "absorb"])
-def test_errors_in_a_block_form_say_where_they_were(function):
-    form = blocks("nan", "rows")._replace(**{function: lambda *given: {}["x"]})
-    with pytest.raises(KeyError) as error:
-        run(from_blocks(form, name="stranger", params={}), "blocks")
-    assert f"in {function} of learner 'stranger'" in error.value.__notes__
-
-
 def test_absorb_that_gives_another_state_episode_by_episode():
-    form = blocks("nan", "rows")._replace(
-        absorb=lambda state, episodes, totals, constants: jnp.float32(0.5)
-    )
-    learner = from_blocks(form, name="stranger", params={})
+    form = block_form()._replace(absorb=lambda state, *given: jnp.float32(0.5))
     with pytest.raises(LearnerError, match=r"learner 'stranger': absorb returns .*float32 \[\]"):
-        run(learner, "episodes")
+        run(from_form(form), "episodes")
 
 
 @pytest.mark.parametrize("engine", ["episodes", "blocks"])
 def test_a_report_cannot_take_the_name_of_a_result(engine):
-    def boast(state):
-        return {"regret": jnp.float32(0)}
-
-    form = jb.make_learner("expref", preset="practical").blocks._replace(report=boast)
-    params = jb.make_learner("expref", preset="practical").params
-    learner = from_blocks(form, name="expref", params=params)
-    with pytest.raises(ValueError, match="'expref': report: 'regret'; accepted: names other than"):
-        run(learner, engine)
+    form = block_form()._replace(report=lambda state: {"regret": jnp.float32(0)})
+    with pytest.raises(
+        ValueError, match="'stranger': report: 'regret'; accepted: names other than"
+    ):
+        run(from_form(form), engine)
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,13 @@ from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import (
     BlockForm,
     Blocks,
+    Check,
     Learner,
     Problem,
+    check_blocks,
     check_contract,
+    check_same_state,
 )
-from jaxbandit.learner.fitting import check_absorbed, check_blocks
-from jaxbandit.learner.forms import Check
 from jaxbandit.types import Array, State
 
 
@@ -174,7 +175,7 @@ class Adapter:
         waiting = (state.blocks.episodes > 0) & (arms > state.arm)
         along = start_arm(state.inner, state.blocks, totals, jnp.argmax(waiting).astype(jnp.int32))
         inner = self.form.absorb(state.inner, state.blocks.episodes, totals, constants)
-        check_absorbed(state.inner, inner)
+        check_same_state(state.inner, inner)
         onward = self.begin(inner, constants)
         return jax.tree.map(lambda x, y: jnp.where(jnp.any(waiting), x, y), along, onward)
 

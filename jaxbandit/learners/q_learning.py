@@ -29,7 +29,7 @@ import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.model import greedy
+from jaxbandit.learners.model import greedy, log_term
 from jaxbandit.specs import Flag, Real, as_params, takes
 from jaxbandit.types import Array
 
@@ -69,25 +69,19 @@ def q_learning(bonus_scale: float = 1.0, stationary: bool = False) -> Learner:
         >>> q_learning(bonus_scale=0.1).feedback
         'semi-bandit'
     """
+    fields = as_params(q_learning.specs, bonus_scale=bonus_scale)  # type: ignore[attr-defined]
+    start, step = (init_pooled, update_pooled) if stationary else (init, update)
     return Learner(
-        init=init_pooled if stationary else init,
-        act=act,
-        update=update_pooled if stationary else update,
-        feedback="semi-bandit",
-        name="q-learning",
-        constants=constants,
-        **as_params(q_learning.specs, bonus_scale=bonus_scale),  # type: ignore[attr-defined]
+        start, act, step, "semi-bandit", name="q-learning", constants=constants, **fields
     )
 
 
 def constants(problem: Problem, params: Any) -> QConstants:
     """c sqrt(H L) with L = ln(k A H T / delta) and delta = 1/T."""
-    size = problem.horizon * problem.width * problem.num_actions
-    log_term = np.log(size) + 2 * np.log(float(problem.num_episodes))
-    return QConstants(
-        bonus=np.float32(float(params["bonus_scale"]) * np.sqrt(problem.horizon * log_term)),
-        horizon=np.float32(problem.horizon),
+    bonus = float(params["bonus_scale"]) * np.sqrt(
+        problem.horizon * log_term(problem, problem.width)
     )
+    return QConstants(np.float32(bonus), np.float32(problem.horizon))
 
 
 def init(problem: Problem, constants: Any, key: Array) -> QState:

@@ -15,8 +15,7 @@ import jax
 import numpy as np
 
 from jaxbandit import checks
-from jaxbandit.learner import Learner
-from jaxbandit.learner.checks import TAKEN
+from jaxbandit.learner import TAKEN, Learner
 from jaxbandit.mdp import MDP, canonical, validate
 from jaxbandit.mdp.labels import carry
 

@@ -24,8 +24,7 @@ from jaxbandit.engines.blocks.machine import push_arms, push_bits
 from jaxbandit.engines.blocks.outcomes import Outcomes
 from jaxbandit.errors import LearnerError
 from jaxbandit.feedback import feedback_kind
-from jaxbandit.learner import Blocks
-from jaxbandit.learner.fitting import check_absorbed, check_blocks, in_32_bits, named
+from jaxbandit.learner import Blocks, check_blocks, check_same_state, in_32_bits, named
 from jaxbandit.types import Array
 from jaxbandit.xla.platforms import active
 from jaxbandit.xla.threefry import fold_in
@@ -265,7 +264,7 @@ def check_shapes(
     with named(name, "absorb"):
         totals = jax.ShapeDtypeStruct(blocks.episodes.shape, jnp.float64)
         after = jax.eval_shape(form.absorb, state, blocks.episodes, totals, constants)
-        check_absorbed(state, after)
+        check_same_state(state, after)
 
 
 def sound(blocks: Blocks) -> jax.Array:

@@ -334,9 +334,7 @@ class Learner(NamedTuple):
 
     def _words(self) -> str:
         """The parameters in a few words; none in `rules`, which has no parameters."""
-        if not isinstance(self.params, Mapping) or not self.params:
-            return ""
-        return describe_params(self.name, self.params)
+        return describe_params(self.name, self.params if isinstance(self.params, Mapping) else {})
 
     def _repr_html_(self) -> str:
         """For notebooks: a row for each property and parameter."""
@@ -595,15 +593,13 @@ def check_first_state(state: Any) -> Any:
         jaxbandit.errors.LearnerError: init gives ['best']: str; accepted: a tree of arrays and numbers
     """
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
-        if not _is_array(leaf) or is_key(leaf):
+        key, accepted = is_key(leaf), "a tree of arrays and numbers"
+        if key:  # states are saved, and jax keeps keys from being numbers
+            accepted += "; of a key, jax.random.key_data(key)"
+        if key or not _is_array(leaf):
             where = jax.tree_util.keystr(path)
-            seen = "a key" if is_key(leaf) else type(leaf).__name__
-            accepted = "a tree of arrays and numbers"
-            if is_key(leaf):  # states are saved, and jax keeps keys from being numbers
-                accepted += "; of a key, jax.random.key_data(key)"
-            raise LearnerError(
-                f"init gives {where}{': ' if where else ''}{seen}; accepted: {accepted}"
-            )
+            seen = f"{where}{where and ': '}{'a key' if key else type(leaf).__name__}"
+            raise LearnerError(f"init gives {seen}; accepted: {accepted}")
     return state
 
 

@@ -519,7 +519,8 @@ def _check_engine(
     more = f"new keys, parameters and MDPs compile {compiled} more programs on {engine!r}"
     notes.require(compiled == 0, f"one trace: {more}")
     notes.holds(f"one trace ({engine})", "new keys, parameter values and MDPs", "no new one")
-    notes.holds(f"policies ({engine})", f"actions or probabilities of {long} episodes", "valid")
+    title = "policies" if engine == "episodes" else f"policies ({engine})"
+    notes.holds(title, f"actions or probabilities of {long} episodes", "valid")
 
 
 def _reweighted(mdp: MDP) -> MDP:

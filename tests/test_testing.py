@@ -54,7 +54,7 @@ def test_conformance(case):
     summary = check_learner(learner, mdp)
     assert summary.learner == name
     checked = {row.name for row in summary.properties}
-    assert {"policies (episodes)", "jit = eager", "lanes = loop (episodes)"} <= checked
+    assert {"policies", "jit = eager", "lanes = loop (episodes)"} <= checked
     assert ("lanes = loop (blocks)" in checked) == (learner.blocks is not None)
 
 
@@ -123,7 +123,7 @@ BROKEN = {
             value=state.value + feedback.levels[0]
         )
     },
-    r"update gives Memory.* int32 \[\], .*; accepted: a state like that of init, .*float32 \[\]": {
+    r"update gives .*Memory.* of int32 \[\], .*; accepted: a state like that of init, .* of float32": {
         "update": lambda state, policy, feedback, constants: state._replace(value=jnp.int32(1))
     },
     "update gives .*; accepted: a state like that of init": {
@@ -211,18 +211,10 @@ def test_it_says_what_it_checks(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_it_prints_as_a_table():
-    summary = Summary("<mine>", (Property("a", "much longer", "b"), Property("ab", "c", "de")))
-    assert repr(summary).splitlines() == [
-        "learner '<mine>' keeps the contract",
-        "property  what was compared  result",
-        "--------  -----------------  ------",
-        "a         much longer        b",
-        "ab        c                  de",
-    ]
-    assert str(summary) == repr(summary)
-    assert "<mine>" not in summary._repr_html_()
-    assert "<td style='text-align:left'>much longer</td>" in summary._repr_html_()
+def test_names_are_escaped_in_notebooks():
+    shown = Summary("<mine>", (Property("a", "b", "c"),))._repr_html_()
+    assert "<mine>" not in shown
+    assert "<td style='text-align:left'>b</td>" in shown
 
 
 class TestUCBVI(jb.testing.LearnerTests):
@@ -246,7 +238,7 @@ def failures(learner):
 
 
 def other_when_compiled(state, key, constants):
-    return jnp.full((3, 3), int(isinstance(state, jax.core.Tracer)), jnp.int32)
+    return jnp.full((3, 3), int(isinstance(state.value, jax.core.Tracer)), jnp.int32)
 
 
 STILL = {"init": lambda *_: jnp.zeros(1), "act": lambda *_: jnp.zeros((3, 3), jnp.int32)}

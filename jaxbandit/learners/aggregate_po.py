@@ -143,6 +143,7 @@ def marks(places: Array, count: int) -> Array:
     return places[:, None] == jax.lax.broadcasted_iota(places.dtype, shape, 1)
 
 
+@separate
 def estimate(
     policy: Array, visiting: Array, baseline: Array, gamma: Array, feedback: TrajectoryFeedback
 ) -> Array:
@@ -174,23 +175,24 @@ def _transitions(visits: Array, moves: Array) -> Array:
 
 
 @together
-def _learned(
-    state: AggregateState,
-    policy: Array,
-    feedback: TrajectoryFeedback,
-    rate: Array,
+def update(
+    state: AggregateState, policy: Array, feedback: TrajectoryFeedback, rate: Array
 ) -> AggregateState:
+    """A step of ascent at the visited states, and what the path says of the transitions."""
+    (horizon, width, _), lanes = state.theta.shape[:3], state.theta.shape[3:]
+    chex.assert_shape(list(feedback), [(horizon, *lanes), (horizon, *lanes), lanes])
+    policy = policy[:, 1:]
     visits, moves = _count(state.visits, state.moves, feedback)
-    first = marks(feedback.levels[:1] - 1, state.starts.shape[0])[0]
+    first = marks(feedback.levels[:1] - 1, width)[0]
     starts = state.starts + first.astype(jnp.int32)
     begun = reduce(jnp.add, list(starts))
     shares = starts.astype(jnp.float32) / jnp.maximum(begun, 1).astype(jnp.float32)[None]
     visiting = occupancy(policy, _transitions(visits, moves), shares)
-    step = separate(estimate)(policy, visiting, state.baseline, rate, feedback)
+    step = estimate(policy, visiting, state.baseline, rate, feedback)
     # The baselines of the visited states.
     times = reduce(jnp.add, [visits[:, :, a] for a in range(visits.shape[2])])
     weight = jnp.maximum(1 / jnp.maximum(times, 1).astype(jnp.float32), FORGETTING)
-    level = marks(feedback.levels - 1, state.baseline.shape[1])
+    level = marks(feedback.levels - 1, width)
     surprise = feedback.total.astype(jnp.float32)[None, None] - state.baseline
     return state._replace(
         theta=state.theta + rate[None, None, None] * step,
@@ -199,15 +201,3 @@ def _learned(
         starts=starts,
         baseline=state.baseline + jnp.where(level, weight * surprise, 0),
     )
-
-
-def update(
-    state: AggregateState,
-    policy: Array,
-    feedback: TrajectoryFeedback,
-    rate: Array,
-) -> AggregateState:
-    """A step of ascent at the visited states, and what the path says of the transitions."""
-    horizon, lanes = state.theta.shape[0], state.theta.shape[3:]
-    chex.assert_shape(list(feedback), [(horizon, *lanes), (horizon, *lanes), lanes])
-    return _learned(state, policy[:, 1:], feedback, rate)

@@ -478,17 +478,6 @@ class Beliefs(NamedTuple):
     """uint32 [2]: of all draws."""
 
 
-class Prior(NamedTuple):
-    """Beta(alpha, beta), and how often every arm is played first."""
-
-    alpha: Array
-    """float32 []."""
-    beta: Array
-    """float32 []."""
-    warmup: Array
-    """int32 []."""
-
-
 @takes(alpha=Real(0, above=True), beta=Real(0, above=True), warmup=Whole(0))
 def thompson(alpha: float = 1.0, beta: float = 1.0, warmup: int = 0) -> Learner:
     """Thompson sampling for K-armed bandits, with a Beta(alpha, beta) prior for the mean of every arm.
@@ -517,38 +506,36 @@ def thompson(alpha: float = 1.0, beta: float = 1.0, warmup: int = 0) -> Learner:
     )
 
 
-def thompson_constants(problem: Problem, params: Any) -> Prior:
-    """The prior."""
+def thompson_constants(problem: Problem, params: Any) -> Any:
+    """The parameters."""
     require_bandit("thompson", problem)
-    return Prior(
-        np.float32(params["alpha"]), np.float32(params["beta"]), np.int32(params["warmup"])
-    )
+    return dict(params)
 
 
-def thompson_init(problem: Problem, constants: Prior, key: Array) -> Beliefs:
+def thompson_init(problem: Problem, constants: Any, key: Array) -> Beliefs:
     """No arm was played."""
     del constants
     zeros = jnp.zeros(problem.num_actions, jnp.int32)
     return Beliefs(zeros, zeros, jnp.stack(key_words(key)))
 
 
-def thompson_act(state: Beliefs, key: Array, constants: Prior) -> Array:
+def thompson_act(state: Beliefs, key: Array, constants: Any) -> Array:
     """The arm of the largest draw.
 
     The draws of an episode are made from the seed and its number, and not from ``key``: one cipher for all of them.
     """
     del key
     wins, losses = (x.astype(jnp.float32) for x in (state.wins, state.losses))
-    alpha, beta, warmup = (jnp.asarray(x)[None] for x in constants)
+    alpha, beta, warmup = (jnp.asarray(constants[x])[None] for x in ("alpha", "beta", "warmup"))
     words = _words(state.seed, jnp.sum(state.wins + state.losses, axis=0), jnp.uint32(DRAWS))
     theta = draw_beta(words, wins + alpha, losses + beta)
     # Until every arm was played so often, the one that was played least comes first.
-    missing = warmup - state.wins - state.losses
-    return play(best_arm(jnp.where(missing > 0, missing.astype(jnp.float32) + 1, theta)))
+    missing = warmup - wins - losses
+    return play(best_arm(jnp.where(missing > 0, missing + 1, theta)))
 
 
 def thompson_update(
-    state: Beliefs, policy: Array, feedback: BanditFeedback, constants: Prior
+    state: Beliefs, policy: Array, feedback: BanditFeedback, constants: Any
 ) -> Beliefs:
     """One more win or loss."""
     del constants

@@ -197,11 +197,11 @@ def solve(factor: Array, right: Array, *, transposed: bool = False) -> Array:
 
 
 def features(levels: Array, actions: Array, width: int, num_actions: int) -> Array:
-    """The feature visited at each stage, int32 [H]; -1 at level 0."""
+    """The feature visited at each stage, int32 [H]; at level 0 their number, where writes are dropped."""
     following = jnp.concatenate([levels[1:], jnp.zeros_like(levels[:1])])
     stage = jnp.arange(levels.shape[0], dtype=jnp.int32)
     place = ((stage * width + levels - 1) * num_actions + actions) * (width + 1) + following
-    return jnp.where(levels > 0, place, -1)
+    return jnp.where(levels > 0, place, levels.size * width * num_actions * (width + 1))
 
 
 @cache
@@ -223,8 +223,6 @@ def _update(segments: int | None):
         shown: Any = feedback
         totals = shown.total[None] if segments is None else shown.totals
         place = features(feedback.levels, feedback.actions, width, num_actions)
-        # Level 0 has no feature: its place is beyond the end, and writes there are dropped.
-        place = jnp.where(place < 0, size, place)
         partner = jnp.where(jnp.asarray(segment[:, None] == segment[None]), place[None], size)
         before = state.target.at[place].get(mode="fill", fill_value=0)
         rest = state.lost.at[place].get(mode="fill", fill_value=0)

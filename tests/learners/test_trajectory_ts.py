@@ -45,7 +45,7 @@ def with_next_level(rows, size):
     episode = as_trajectory(rows)
     place = np.asarray(features(episode.levels, episode.actions, 2, 3))
     x = np.zeros(size)
-    x[place[place >= 0]] = 1
+    x[place[place < size]] = 1
     return x
 
 

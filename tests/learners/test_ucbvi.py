@@ -97,14 +97,6 @@ def play(learner, script, horizon=2, width=2, num_actions=2):
     return state, optimistic_q(state, given, bernstein) if state.q is None else state.q
 
 
-def random_feedback(seed, shape, width, num_actions):
-    """Random episodes, whether or not any MDP would produce them; ``shape`` starts with H."""
-    rng = np.random.default_rng(seed)
-    draw = lambda high: jnp.asarray(rng.integers(0, high, shape), jnp.int32)  # noqa: E731
-    rewards = jnp.asarray(rng.random(shape), jnp.float32)
-    return SemiBanditFeedback(draw(width + 1), draw(num_actions), rewards, draw(width + 1))
-
-
 @pytest.mark.parametrize(("bonus", "monotone"), VARIANTS)
 def test_five_scripted_episodes(bonus, monotone):
     """Q, V and the greedy actions after each episode."""

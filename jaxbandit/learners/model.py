@@ -37,11 +37,6 @@ class Model(NamedTuple):
         """float32 [S, k, A]: the sum of rewards."""
         return reward_sum(self.rewards)
 
-    @property
-    def inverse(self) -> Array:
-        """float32 [S, k, A]: 1 / N, and 1 where N = 0."""
-        return 1 / jnp.maximum(self.visits, 1).astype(jnp.float32)
-
 
 def reward_sum(rewards: Array) -> Array:
     """The sums float32 [...] of their two parts int32 [2, ...].

@@ -237,7 +237,8 @@ def optimistic_q(state: UCBVIState, constants: UCBVIConstants, bernstein: bool) 
     tables = {"reward": state.reward, "transition": state.transition}
     if bernstein:
         visits = state.model.visits
-        tables["inverse"] = jnp.where(visits > 0, state.model.inverse, 0)
+        inverse = 1 / jnp.maximum(visits, 1).astype(jnp.float32)
+        tables["inverse"] = jnp.where(visits > 0, inverse, 0)
         tables["unknown"] = unknown(visits, horizon, constants.log_term)
     if state.q is not None:
         tables["ceiling"] = state.q

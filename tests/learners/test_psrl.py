@@ -38,7 +38,6 @@ def test_counts_are_those_of_a_loop():
     np.testing.assert_array_equal(found.visits, visits[:, 1:])
     np.testing.assert_array_equal(found.moves, moves[:, 1:, :, 1:])
     np.testing.assert_allclose(found.reward, paid[:, 1:], rtol=1e-6)
-    np.testing.assert_allclose(found.inverse, 1 / np.maximum(visits[:, 1:], 1), rtol=1e-6)
 
 
 def test_planning_in_the_true_model_is_optimal():

@@ -17,6 +17,7 @@ With lanes (seeds run side by side), every array has further trailing axes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -180,17 +181,15 @@ def feedback_kind(kind: str) -> Feedback:
         ...
         ValueError: feedback: 'segments'; accepted: one-bit, bandit, trajectory, segments:m, semi-bandit (m: 1, 2, ...)
     """
-    name, colon, number = kind.partition(":") if isinstance(kind, str) else ("", "", "")
-    if not colon and name in FEEDBACKS:
+    name = kind if isinstance(kind, str) else ""
+    if name in FEEDBACKS and ":" not in name:
         return FEEDBACKS[name]
-    found = FEEDBACKS.get(f"{name}:m") if colon else None
-    if found is None or not number.isdecimal() or number != str(int(number)) or int(number) < 1:
+    numbered = re.fullmatch("(.*):([1-9][0-9]*)", name)
+    found = FEEDBACKS.get(f"{numbered[1]}:m") if numbered else None
+    if numbered is None or found is None:
         raise ValueError(f"feedback: {kind!r}; accepted: {', '.join(FEEDBACKS)} (m: 1, 2, ...)")
-    return found._replace(name=kind, show=_with_number(found.show, int(number)))
-
-
-def _with_number(show: Callable[..., Any], m: int) -> Callable[..., Any]:
-    return lambda *given: show(*given, m)
+    show, m = found.show, int(numbered[2])
+    return found._replace(name=kind, show=lambda *given: show(*given, m))
 
 
 def check_kind(kind: str) -> str:

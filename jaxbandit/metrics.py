@@ -113,23 +113,21 @@ def check_metrics(
     if metrics is None:
         return {}
     if not isinstance(metrics, Mapping):
-        raise ValueError(
-            f"metrics: {metrics!r}; accepted: a dictionary, name -> function(state, world)"
-        )
+        accepted = "a dictionary, name -> function(state, world)"
+        raise ValueError(f"metrics: {metrics!r}; accepted: {accepted}")
     for name, metric in metrics.items():
+        axes = dims_of(metric) or ()
+        wrong = [dim for dim in axes if not isinstance(dim, str) or dim in RUN]
+        objection = ""
         if not isinstance(name, str) or not name.isidentifier() or name in taken:
-            raise ValueError(
-                f"metrics: name {name!r}; accepted: an identifier that is no other variable"
-            )
-        if not callable(metric):
-            raise ValueError(
-                f"metrics[{name!r}]: {metric!r}; accepted: a function of (state, world)"
-            )
-        for dim in dims_of(metric) or ():
-            if not isinstance(dim, str) or dim in RUN:
-                raise ValueError(
-                    f"metrics[{name!r}]: dims: {dim!r}; accepted: names other than {', '.join(RUN)}"
-                )
+            objection = f": name {name!r}; accepted: an identifier that is no other variable"
+        elif not callable(metric):
+            objection = f"[{name!r}]: {metric!r}; accepted: a function of (state, world)"
+        elif wrong:
+            accepted = f"names other than {', '.join(RUN)}"
+            objection = f"[{name!r}]: dims: {wrong[0]!r}; accepted: {accepted}"
+        if objection:
+            raise ValueError(f"metrics{objection}")
     return dict(metrics)
 
 
@@ -212,7 +210,7 @@ def optimism(state: State, world: World) -> Array:
     Negative values mean that the bonus is too small to be a bound. Example: as `policy_gap`; the
     state must have ``optimistic_values``.
     """
-    values = _optimistic_values(_own(state))
+    values = getattr(_own(state), "optimistic_values", None)
     if values is None:
         return _nothing(world)
     hoped = values[0, world.start - 1].astype(world.gap.dtype)
@@ -225,13 +223,11 @@ def visits(state: State, world: World) -> Array:
 
     Example: as `policy_gap`; the state must have ``visits``.
     """
-    counts = _visits(_own(state))
+    counts = getattr(_own(state), "visits", None)  # int [S, k, A], levels 1..k
     shape = world.gap.shape[:2]
     if counts is None:
-        return jnp.full(shape, jnp.nan, world.gap.dtype)
-    pooled = jnp.sum(counts, axis=-1).astype(
-        world.gap.dtype
-    )  # [1, k] if stages have them in common
+        return jnp.broadcast_to(_nothing(world), shape)
+    pooled = jnp.sum(counts, axis=-1).astype(world.gap.dtype)  # S = 1 if stages have them in common
     return _with_level_zero(jnp.broadcast_to(pooled, (shape[0], pooled.shape[1])), jnp.nan)
 
 
@@ -253,20 +249,6 @@ def _own(state: State) -> State:
     while not hasattr(state, "dtype") and hasattr(state, "inner"):
         state = state.inner
     return () if hasattr(state, "dtype") else state
-
-
-def _optimistic_values(state: State) -> Array | None:
-    """float [H, k], levels 1..k."""
-    return getattr(state, "optimistic_values", None)
-
-
-def _visits(state: State) -> Array | None:
-    """int [H, k, A], levels 1..k."""
-    holder: Any
-    for holder in (state, getattr(state, "model", None)):
-        if hasattr(holder, "visits"):
-            return holder.visits
-    return None
 
 
 def _choices(world: World) -> Array:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import chex
@@ -22,7 +22,6 @@ import numpy as np
 
 from jaxbandit.engines import make_runner
 from jaxbandit.engines.runner import Runner
-from jaxbandit.errors import LearnerError
 from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.instances import make_instance
 from jaxbandit.learner import (
@@ -30,17 +29,17 @@ from jaxbandit.learner import (
     Learner,
     Problem,
     check_contract,
+    check_policy,
     check_report,
+    check_steps,
     make_constants,
 )
-from jaxbandit.learner.fitting import check_policy
 from jaxbandit.mdp import MDP
 from jaxbandit.planning import optimal, sample_episode
 from jaxbandit.status import spinner
 from jaxbandit.tabular import Table
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import x64
-from jaxbandit.xla.lowering import Lowered
 from jaxbandit.xla.programs import PROGRAMS
 
 __all__ = ["LearnerTests", "Summary", "check_learner", "run_lanes"]
@@ -51,6 +50,8 @@ LONG = 2000
 """Episodes of a longer run in which every policy is checked."""
 COPIES = 32
 """Runs side by side, at least: as many as most tiles have places on a CPU, on either engine."""
+CLOSE = 1e-5
+"""What compiled and eager code may differ by."""
 COIN = np.uint32(2**31)
 """The random bits of feedback that draws."""
 
@@ -132,13 +133,12 @@ def run_lanes(
     keys: Array,
     num_episodes: int,
     points: Array | None = None,
-    chunk_size: int | None = None,
-    platform: str | None = None,
-    functions: Mapping[str, Lowered] | None = None,
+    **options: Any,
 ) -> tuple[dict[str, np.ndarray], Any]:
     """Runs learners of one program, each on its own MDP, with the typed keys [groups, seeds].
 
-    Returns the results of the runner and the learners' last states: leaves [groups, seeds, ...], or [..., groups, seeds]
+    ``options`` are those of `jaxbandit.engines.make_runner`, such as ``chunk_size`` and ``platform``. Returns the results
+    of the runner and the learners' last states: leaves [groups, seeds, ...], or [..., groups, seeds]
     where the engine has lanes last.
 
     Example:
@@ -149,8 +149,7 @@ def run_lanes(
         >>> results["regret"].tolist()
         [[[0.0], [0.0], [0.0], [0.0]]]
     """
-    how = {"chunk_size": chunk_size, "platform": platform, "functions": functions}
-    runner = make_lane_runner(engine, learners, mdps, keys, num_episodes, points, **how)
+    runner = make_lane_runner(engine, learners, mdps, keys, num_episodes, points, **options)
     carry = runner.start()
     while runner.episodes_done(carry) < num_episodes:
         carry = runner.step(carry)
@@ -164,7 +163,7 @@ def make_lane_runner(
     keys: Array,
     num_episodes: int,
     points: Array | None = None,
-    **how: Any,
+    **options: Any,
 ) -> Runner:
     """The runner of `run_lanes`."""
     params = {
@@ -174,7 +173,7 @@ def make_lane_runner(
     stacked = jax.tree.map(lambda *x: np.stack([np.asarray(leaf) for leaf in x]), *mdps)
     points = np.asarray([num_episodes] if points is None else points, np.int64)
     made = learners[0]._replace(params=params)
-    return make_runner(engine, made, stacked, keys, num_episodes, points, **how)
+    return make_runner(engine, made, stacked, keys, num_episodes, points, **options)
 
 
 def play_episode(mdp: MDP, policy: np.ndarray, random: np.random.Generator) -> Trajectory:
@@ -186,12 +185,11 @@ def play_episode(mdp: MDP, policy: np.ndarray, random: np.random.Generator) -> T
         >>> play_episode(mdp, np.zeros((2, 3), int), np.random.default_rng(0)).actions.tolist()
         [0, 0]
     """
-    levels, actions, _, rewards, next_levels = sample_episode(
+    levels, actions, _, rewards, following = sample_episode(
         mdp, policy, random.random((mdp.horizon, 2))
     )
-    whole = (jnp.asarray(x, jnp.int32) for x in (levels, actions, next_levels))
-    visited, done, following = whole
-    return Trajectory(visited, done, jnp.asarray(rewards, jnp.result_type(float)), following)
+    types = Trajectory(jnp.int32, jnp.int32, jnp.result_type(float), jnp.int32)
+    return Trajectory(*map(jnp.asarray, (levels, actions, rewards, following), types))
 
 
 def last_states(runner: Runner, carry: Any) -> Any:
@@ -266,10 +264,7 @@ def check_learner(
         ...
         AssertionError: learner 'uniform', episode 1, stage 1, level 1: action 2; accepted: 0..1
     """
-    if mdp is None:
-        mdp = make_instance(
-            "random-ordered", key=jax.random.key(0), horizon=3, width=2, num_actions=2
-        )
+    mdp = small_mdp() if mdp is None else mdp
     other = _scaled(learner) if other is None else other
     notes = Notes(str(learner.name), verbose)
     available = ("episodes",) if learner.blocks is None else ("episodes", "blocks")
@@ -277,9 +272,15 @@ def check_learner(
         _check_declarations(notes, learner, other)
         _check_functions(notes, learner, mdp, num_episodes, seed)
         for engine in available if engines is None else engines:
-            how = {"num_episodes": num_episodes, "num_seeds": num_seeds, "seed": seed}
-            _check_engine(notes, engine, learner, other, mdp, **how)
+            keys = jax.random.split(jax.random.key(seed), (3, num_seeds))
+            _check_engine(notes, engine, learner, other, mdp, keys, num_episodes)
     return notes.summary()
+
+
+def small_mdp() -> MDP:
+    """An ordered MDP of 3 stages, 2 levels and 2 actions."""
+    sizes = {"horizon": 3, "width": 2, "num_actions": 2}
+    return make_instance("random-ordered", key=jax.random.key(0), **sizes)
 
 
 def _scaled(learner: Learner) -> Learner:
@@ -300,66 +301,74 @@ def _scaled(learner: Learner) -> Learner:
 
 
 def _check_declarations(notes: Notes, learner: Learner, other: Learner) -> None:
-    try:
+    with asserted():  # the message names the learner already
         check_contract(learner)
-    except (ValueError, TypeError) as error:
-        raise AssertionError(str(error)) from error  # the message names the learner already
     fields = f"feedback {learner.feedback}, requires, functions, parameters"
     notes.holds("declarations", fields, "known")
     if learner.check is not None:
-        for one in (learner, other):
-            try:
-                learner.check(one.params)
-            except ValueError as error:
-                notes.require(False, f"check: refuses the learner's own parameters: {error}")
+        with asserted(f"learner {notes.learner!r}: check: refuses the learner's own parameters: "):
+            learner.check(learner.params)
+            learner.check(other.params)
         notes.holds("check", "its own parameters, and other values", "accepted")
+
+
+@contextmanager
+def asserted(prefix: str = "") -> Iterator[None]:
+    """What is refused inside is an AssertionError.
+
+    Example:
+        >>> with asserted("mine: "):
+        ...     raise ValueError("no")
+        Traceback (most recent call last):
+        ...
+        AssertionError: mine: no
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise AssertionError(f"{prefix}{error}") from error
 
 
 def begin(notes: Notes, learner: Learner, mdp: MDP, num_episodes: int) -> tuple[Any, Any, Callable]:
     """The first state, the constants, and ``init`` as an engine calls it."""
-
-    def start(given: tuple[str, ...]) -> tuple[Any, Any, Callable]:
-        problem = Problem(
-            horizon=mdp.horizon,
-            width=mdp.width,
-            num_actions=mdp.num_actions,
-            num_episodes=num_episodes,
-            rank=None if "rank" not in given or mdp.rank is None else np.asarray(mdp.rank),
-            optimal_policy=np.asarray(optimal(mdp)[1]) if "optimal_policy" in given else None,
-        )
-        constants = make_constants(learner, problem, learner.params)
-        again = make_constants(learner, problem, learner.params)
-        changed = differing(constants, again)
-        notes.require(changed is None, f"constants: two calls differ, in {changed}")
-        known = jax.tree.map(jnp.asarray, (problem.rank, problem.optimal_policy, constants))
-        traced = Problem(
-            *(problem.horizon, problem.width, problem.num_actions),
-            num_episodes=jnp.asarray(num_episodes, jnp.result_type(float)),
-            rank=known[0],
-            optimal_policy=known[1],
-        )
-
-        def init(function: Callable) -> Any:
-            return function(traced, known[2], jax.random.key(0))
-
-        return init(jax.jit(learner.init)), known[2], init
-
     try:
-        return start(tuple(learner.requires))
+        return _begin(notes, learner, mdp, num_episodes)
     except Exception as error:
-        hidden = tuple(field for field in REQUIRES if field not in learner.requires)
-        if not hidden:
-            raise
+        hidden = [field for field in REQUIRES if field not in learner.requires]
         try:
-            start(REQUIRES)
+            _begin(notes, learner._replace(requires=REQUIRES), mdp, num_episodes)
         except Exception:
             raise error from None
-        notes.require(
-            False,
-            f"requires: {list(learner.requires)}, but init or constants fail without {' and '.join(hidden)} "
-            f"({type(error).__name__}: {str(error).splitlines()[0]}); accepted: requires={REQUIRES}, or fewer",
-        )
-        raise
+        raise AssertionError(
+            f"learner {notes.learner!r}: requires: {list(learner.requires)}, but init or constants fail without "
+            f"{' and '.join(hidden)} ({type(error).__name__}: {str(error).splitlines()[0]}); "
+            f"accepted: requires={REQUIRES}, or fewer"
+        ) from error
+
+
+def _begin(
+    notes: Notes, learner: Learner, mdp: MDP, num_episodes: int
+) -> tuple[Any, Any, Callable]:
+    problem = Problem(
+        horizon=mdp.horizon,
+        width=mdp.width,
+        num_actions=mdp.num_actions,
+        num_episodes=num_episodes,
+        rank=mdp.rank if "rank" in learner.requires else None,
+        optimal_policy=optimal(mdp)[1] if "optimal_policy" in learner.requires else None,
+    )
+    problem = jax.tree.map(np.asarray, replace(problem, num_episodes=None))
+    told = replace(problem, num_episodes=num_episodes)
+    constants, again = (make_constants(learner, told, learner.params) for _ in range(2))
+    changed = differing(constants, again)
+    notes.require(changed is None, f"constants: two calls differ, in {changed}")
+    traced = replace(problem, num_episodes=np.asarray(num_episodes, jnp.result_type(float)))
+    given = jax.tree.map(jnp.asarray, (traced, constants))
+
+    def init(function: Callable) -> Any:
+        return function(*given, jax.random.key(0))
+
+    return init(jax.jit(learner.init)), given[1], init
 
 
 def _check_functions(
@@ -372,38 +381,23 @@ def _check_functions(
     if learner.constants is not None:
         notes.holds("constants", "evaluated twice on the host", "the same")
     _require_close(notes, "init", state, init(learner.init))
-    state = strong(state)
-    act, update = traced_once(learner.act, "act"), traced_once(learner.update, "update")
-    key, random = jax.random.key(seed), np.random.default_rng(seed)
-    for t in range(EPISODES):
-        episode_key = jax.random.fold_in(key, t)
-        policy = act(state, episode_key, constants)
-        try:
-            check_policy(learner.name, (mdp.horizon, mdp.width, mdp.num_actions), policy, t + 1)
-        except LearnerError as error:
-            raise AssertionError(str(error)) from error
-        shown = observe(learner.feedback, play_episode(mdp, np.asarray(policy), random), COIN)
-        try:
-            following = update(state, policy, shown, constants)
-        except AttributeError as error:
-            asks = f"no leak: update asks {learner.feedback} feedback for more than it shows"
-            raise AssertionError(f"learner {learner.name!r}: {asks}: {error}") from error
-        form = reshaped(state, following)
-        notes.require(form is None, f"stable state: {form} in update")
-        if t < 2:
-            _require_close(notes, "act", policy, learner.act(state, episode_key, constants))
-            eager = learner.update(state, policy, shown, constants)
-            _require_close(notes, "update", following, eager)
-        state = strong(following)
+    with asserted():
+        sizes = (mdp.horizon, mdp.width, mdp.num_actions)
+        check_steps(learner, sizes, constants, strong(state))
+    once = traced_once(learner.act, "act"), traced_once(learner.update, "update")
+    played = list(_episodes(learner, mdp, (state, constants), once, seed))
+    for key, policy, shown, before, after in played[:2]:
+        _require_close(notes, "act", policy, learner.act(before, key, constants))
+        eager = learner.update(before, policy, shown, constants)
+        _require_close(notes, "update", after, eager)
+    state = strong(played[-1][-1])
     notes.holds("stable state", f"structure, shapes and dtypes over {EPISODES} episodes")
     notes.holds("jit = eager", "init, act and update in 2 episodes, to 1e-5")
     notes.holds("one trace", f"act and update over {EPISODES} episodes", "one each")
     if learner.report is not None:
         shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), x.dtype), state)
-        try:
+        with asserted():
             found = check_report(learner, shapes)
-        except ValueError as error:
-            raise AssertionError(str(error)) from error
         with x64():
             _require_close(notes, "report", jax.jit(learner.report)(state), learner.report(state))
         notes.holds("report", ", ".join(found) or "nothing", "names and shapes are free")
@@ -429,6 +423,28 @@ def traced_once(function: Callable, name: str) -> Callable:
 _NUMBERS = itertools.count()
 
 
+def _episodes(
+    learner: Learner,
+    mdp: MDP,
+    begun: tuple[Any, Any],
+    functions: tuple[Callable, Callable],
+    seed: int,
+) -> Iterator[tuple[Array, Array, Any, Any, Any]]:
+    """Key, policy, feedback and the states before and after of a few episodes on the host."""
+    state, constants = begun
+    act, update = functions
+    root, random = jax.random.key(seed), np.random.default_rng(seed)
+    for t in range(EPISODES):
+        state, key = strong(state), jax.random.fold_in(root, t)
+        policy = act(state, key, constants)
+        with asserted():
+            check_policy(learner.name, (mdp.horizon, mdp.width, mdp.num_actions), policy, t + 1)
+        shown = observe(learner.feedback, play_episode(mdp, np.asarray(policy), random), COIN)
+        after = update(state, policy, shown, constants)
+        yield key, policy, shown, state, after
+        state = after
+
+
 def strong(tree: Any) -> Any:
     """The tree as engines hold it between chunks: no weak types."""
     return jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), tree)
@@ -440,13 +456,14 @@ def _check_engine(
     learner: Learner,
     other: Learner,
     mdp: MDP,
-    *,
+    keys: Array,
     num_episodes: int,
-    num_seeds: int,
-    seed: int,
 ) -> None:
-    """Lanes in all places of a tile, in chunks, against lanes alone in one go; compilations, and regret."""
-    keys = jax.random.split(jax.random.key(seed), (2, num_seeds))
+    """Lanes in all places of a tile, in chunks, against lanes alone in one go; compilations, and regret.
+
+    ``keys`` [3, seeds] are those of the two learners and of a longer run.
+    """
+    fresh, keys, num_seeds = keys[2:], keys[:2], keys.shape[1]
     lane = (keys[:1, :1], num_episodes)
     first = make_lane_runner(engine, [learner], [mdp], *lane)
     functions, places = first.functions, max(COPIES, min(first.width, 2 * COPIES))
@@ -473,8 +490,6 @@ def _check_engine(
     crowd = run(pair, copies, [mdp, mdp], num_episodes, chunk_size=chunk)
     steps = np.diff(crowd[0]["regret"], prepend=0)
     notes.require((steps >= 0).all(), f"regret: {steps.min()} in an episode on engine {engine!r}")
-    finite = all(np.isfinite(crowd[0][name]).all() for name in ("regret", "final_gap"))
-    notes.require(finite, f"regret: not finite on engine {engine!r}")
     lanes = copies.size
     notes.holds(f"regret ({engine})", f"{num_episodes} episodes of {lanes} lanes", ">= 0")
 
@@ -497,12 +512,9 @@ def _check_engine(
     notes.holds(f"all places ({engine})", f"{len(copies[0])} runs side by side", bits)
 
     compiled = PROGRAMS.count
-    fresh = jax.random.split(jax.random.key(seed + 1), (1, num_seeds))
     long = max(LONG, num_episodes)
-    try:  # learners go wrong late
+    with asserted():  # learners go wrong late
         run(pair[1:], fresh, [_reweighted(mdp)], long)
-    except LearnerError as error:
-        raise AssertionError(str(error)) from error
     compiled = PROGRAMS.count - compiled
     more = f"new keys, parameters and MDPs compile {compiled} more programs on {engine!r}"
     notes.require(compiled == 0, f"one trace: {more}")
@@ -522,13 +534,13 @@ def _reweighted(mdp: MDP) -> MDP:
 def _differing_lane(one: tuple[Any, int, int], two: tuple[Any, int, int]) -> str | None:
     """Where two lanes, each (run, g, s), differ in results or states; None if nowhere."""
     lanes = [jax.tree.map(lambda x, g=g, s=s: x[g, s], run) for run, g, s in (one, two)]
-    return differing(lanes[0][0], lanes[1][0]) or differing(lanes[0][1], lanes[1][1])
+    return differing(*lanes)
 
 
 def _require_close(notes: Notes, name: str, jitted: Any, eager: Any) -> None:
     """Compiled and eager code may round differently, so reals are compared to 1e-5 and everything
     else exactly."""
-    leaf = apart(jitted, eager)
+    leaf = differing(jitted, eager, CLOSE)
     notes.require(leaf is None, f"jit = eager: {leaf} of {name}")
 
 
@@ -540,50 +552,17 @@ def differing(one: Any, two: Any, tolerance: float | None = None) -> str | None:
         >>> differing({"a": np.zeros(2), "b": np.ones(1)}, {"a": np.zeros(2), "b": np.zeros(1)})
         "['b']"
     """
-    for name, a, b in _leaf_pairs(one, two):
+    leaves, others = jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(two)
+    for (path, leaf), other in zip(leaves, others, strict=True):
+        a, b = np.asarray(leaf), np.asarray(other)
         real = np.issubdtype(a.dtype, np.floating) or a.dtype.name == "bfloat16"
         if real and tolerance is not None:
             same = np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
         else:
             same = np.array_equal(a, b, equal_nan=real)
         if not same:
-            return name
+            return jax.tree_util.keystr(path) or "the value"
     return None
-
-
-def apart(one: Any, two: Any) -> str | None:
-    """`differing` by more than 1e-5.
-
-    Example:
-        >>> apart(np.float32(1), np.float32(1 + 1e-6)) is None
-        True
-    """
-    return differing(one, two, 1e-5)
-
-
-def reshaped(before: Any, after: Any) -> str | None:
-    """How the form of a state changed: structure, shapes or dtypes; None if it did not.
-
-    Example:
-        >>> reshaped((np.zeros(2, np.float32),), (np.zeros(2, np.int32),))
-        '[0]: float32[2] becomes int32[2]'
-    """
-    structures: list[Any] = [jax.tree.structure(tree) for tree in (before, after)]
-    if structures[0] != structures[1]:
-        return "the structure of the state changes"
-    for name, a, b in _leaf_pairs(before, after):
-        if (a.shape, a.dtype) != (b.shape, b.dtype):
-            return f"{name}: {a.dtype}{list(a.shape)} becomes {b.dtype}{list(b.shape)}"
-    return None
-
-
-def _leaf_pairs(one: Any, two: Any) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Name and values of the leaves of two trees of one structure."""
-    leaves, others = jax.tree_util.tree_leaves_with_path(one), jax.tree.leaves(two)
-    return [
-        (jax.tree_util.keystr(path) or "the value", np.asarray(a), np.asarray(b))
-        for (path, a), b in zip(leaves, others, strict=True)
-    ]
 
 
 class LearnerTests(chex.TestCase):
@@ -615,18 +594,17 @@ class LearnerTests(chex.TestCase):
     def test_act_and_update_agree(self) -> None:
         """The policies and states of a run are those of the functions called as they are, to 1e-5."""
         learner = self._learner()
-        plain = learner
-        same = self._run(plain.act, plain.update)
-        found = self._run(self.variant(plain.act), self.variant(plain.update))
+        same = self._run(learner.act, learner.update)
+        found = self._run(self.variant(learner.act), self.variant(learner.update))
         for t, (one, other) in enumerate(zip(same, found, strict=True)):
-            leaf = apart(other, one)
+            leaf = differing(other, one, CLOSE)
             if leaf is not None:
                 raise AssertionError(f"learner {learner.name!r}: {leaf} after episode {t + 1}")
 
     def test_one_trace_serves_the_run(self) -> None:
         """act and update are traced once, whatever the episode (`chex.assert_max_traces`)."""
-        plain = self._learner()
-        self._run(traced_once(plain.act, "act"), traced_once(plain.update, "update"))
+        learner = self._learner()
+        self._run(traced_once(learner.act, "act"), traced_once(learner.update, "update"))
 
     def _learner(self) -> Learner:
         if self.learner is None:
@@ -635,18 +613,7 @@ class LearnerTests(chex.TestCase):
 
     def _run(self, act: Any, update: Any) -> list[Any]:
         """(policy, state) of a few episodes."""
-        learner, mdp = self._learner(), self.mdp
-        if mdp is None:
-            sizes = {"horizon": 3, "width": 2, "num_actions": 2}
-            mdp = make_instance("random-ordered", key=jax.random.key(0), **sizes)
-        notes = Notes(str(learner.name), verbose=False)
-        state, constants, _ = begin(notes, learner, mdp, self.num_episodes)
-        key, random = jax.random.key(0), np.random.default_rng(0)
-        found = []
-        for t in range(EPISODES):
-            state = strong(state)
-            policy = act(state, jax.random.fold_in(key, t), constants)
-            shown = observe(learner.feedback, play_episode(mdp, np.asarray(policy), random), COIN)
-            state = update(state, policy, shown, constants)
-            found.append((policy, state))
-        return found
+        learner, mdp = self._learner(), small_mdp() if self.mdp is None else self.mdp
+        begun = begin(Notes(str(learner.name)), learner, mdp, self.num_episodes)
+        played = _episodes(learner, mdp, begun[:2], (act, update), 0)
+        return [(policy, after) for _, policy, _, _, after in played]

@@ -1,11 +1,19 @@
-"""Episodes for tests of learners: drawn on the host, and all possible ones with their probabilities."""
+"""Episodes for tests of learners, drawn on the host, and all possible ones with their probabilities; how a learner begins."""
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import Trajectory
+from jaxbandit.learner import make_constants
+
+
+def begin(learner, problem, key=None):
+    """The first state and the constants."""
+    constants = jax.tree.map(jnp.asarray, make_constants(learner, problem, learner.params))
+    return learner.init(problem, constants, key), constants
 
 
 def as_trajectory(rows):

@@ -31,22 +31,42 @@ EVERY_KIND = (
 WORDS = jnp.asarray([0, 2**32 - 1], jnp.uint32)
 
 
-def test_one_bit_is_a_coin_of_the_total():
-    """The bit is 1 for exactly three quarters of the words, and nothing else is shown."""
-    shown = feedback.observe("one-bit", EPISODE, jnp.uint32(0))
-    assert type(shown) is feedback.OneBitFeedback
-    assert shown._fields == ("total",)
-    for word, bit in ((0, 1), (3 * 2**30 - 1, 1), (3 * 2**30, 0), (2**32 - 1, 0)):
-        found = feedback.observe("one-bit", EPISODE, jnp.uint32(word)).total
-        assert found.dtype == jnp.float32
-        assert float(found) == bit
+PATH = {"levels": [2, 2, 1], "actions": [0, 3, 1]}
 
 
-@pytest.mark.parametrize(("total", "bit"), [(0.0, 0), (1.0, 1)])
-def test_one_bit_is_sure_at_the_ends(total, bit):
+@pytest.mark.parametrize(
+    ("kind", "fields", "shown"),
+    [
+        ("one-bit", feedback.OneBitFeedback, {"total": 1.0}),
+        ("bandit", feedback.BanditFeedback, {"total": 0.75}),
+        ("trajectory", feedback.TrajectoryFeedback, {**PATH, "total": 0.75}),
+        ("segments:1", feedback.SegmentsFeedback, {**PATH, "totals": [0.75]}),
+        ("segments:2", feedback.SegmentsFeedback, {**PATH, "totals": [0.25, 0.5]}),
+        ("segments:3", feedback.SegmentsFeedback, {**PATH, "totals": [0.25, 0, 0.5]}),
+        ("semi-bandit", feedback.SemiBanditFeedback, EPISODE._asdict()),
+    ],
+)
+def test_what_a_kind_shows(kind, fields, shown):
+    seen = feedback.observe(kind, EPISODE, jnp.uint32(0))
+    assert type(seen) is fields
+    assert seen._fields == tuple(shown)
+    for one, other in zip(seen, shown.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("total", "word", "bit"),
+    [
+        *[(0.75, word, 1) for word in (0, 3 * 2**30 - 1)],
+        *[(0.75, word, 0) for word in (3 * 2**30, 2**32 - 1)],
+        *[(total, word, total) for total in (0, 1) for word in (0, 2**32 - 1)],
+    ],
+)
+def test_one_bit_is_a_coin_of_the_total(total, word, bit):
+    """The bit is 1 for exactly that share of the words."""
     episode = EPISODE._replace(rewards=jnp.asarray([0, total, 0], jnp.float32))
-    for word in WORDS:
-        assert float(feedback.observe("one-bit", episode, word).total) == bit
+    found = feedback.observe("one-bit", episode, jnp.uint32(word)).total
+    assert (found.dtype, float(found)) == (jnp.float32, bit)
 
 
 def test_one_bit_has_the_mean_of_the_total():
@@ -63,35 +83,6 @@ def test_one_bit_needs_a_word():
         feedback.observe("one-bit", EPISODE)
 
 
-def test_bandit_shows_the_total_alone():
-    shown = feedback.observe("bandit", EPISODE)
-    assert type(shown) is feedback.BanditFeedback
-    assert shown._fields == ("total",)
-    assert float(shown.total) == 0.75
-
-
-def test_trajectory_shows_states_actions_and_the_total():
-    shown = feedback.observe("trajectory", EPISODE)
-    assert type(shown) is feedback.TrajectoryFeedback
-    assert shown._fields == ("levels", "actions", "total")
-    np.testing.assert_array_equal(shown.levels, EPISODE.levels)
-    np.testing.assert_array_equal(shown.actions, EPISODE.actions)
-    assert float(shown.total) == 0.75
-
-
-@pytest.mark.parametrize(
-    ("kind", "totals"),
-    [("segments:1", [0.75]), ("segments:2", [0.25, 0.5]), ("segments:3", [0.25, 0, 0.5])],
-)
-def test_segments_show_states_actions_and_the_total_of_each(kind, totals):
-    shown = feedback.observe(kind, EPISODE)
-    assert type(shown) is feedback.SegmentsFeedback
-    assert shown._fields == ("levels", "actions", "totals")
-    np.testing.assert_array_equal(shown.levels, EPISODE.levels)
-    np.testing.assert_array_equal(shown.actions, EPISODE.actions)
-    assert shown.totals.tolist() == totals
-
-
 @pytest.mark.parametrize("horizon", range(1, 9))
 def test_segments_cut_the_stages_evenly(horizon):
     for count in range(1, horizon + 1):
@@ -103,14 +94,6 @@ def test_segments_cut_the_stages_evenly(horizon):
         assert max(lengths) - min(lengths) <= 1
     with pytest.raises(ValueError, match=rf"segments; accepted: 1\.\.{horizon} at this horizon"):
         feedback.segment_bounds(horizon, horizon + 1)
-
-
-def test_semi_bandit_shows_every_stage():
-    shown = feedback.observe("semi-bandit", EPISODE)
-    assert type(shown) is feedback.SemiBanditFeedback
-    assert shown._fields == ("levels", "actions", "rewards", "next_levels")
-    for name in shown._fields:
-        np.testing.assert_array_equal(getattr(shown, name), getattr(EPISODE, name))
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)

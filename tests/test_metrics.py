@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import episodes_by_hand
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import metrics
-from jaxbandit.learner import Problem, make_constants
+from jaxbandit.learner import Problem
 from jaxbandit.metrics import METRICS, check_metrics, dims_of, make_world
 
 SIZES = {"horizon": 3, "capacity": 2, "num_values": 3}
@@ -32,8 +33,7 @@ def begin(name, mdp, **how):
         mdp.rank if "rank" in learner.requires else None,
         jb.optimal(mdp)[1] if "optimal_policy" in learner.requires else None,
     )
-    constants = jax.tree.map(jnp.asarray, make_constants(learner, problem, learner.params))
-    state = learner.init(problem, constants, jax.random.key(0))
+    state, constants = episodes_by_hand.begin(learner, problem, jax.random.key(0))
     return state, constants, learner.act(state, jax.random.key(0), constants)
 
 
@@ -46,27 +46,17 @@ def finite(name, mdp):
 EVERY = {"policy_gap", "best_guess_gap", "entropy"}
 
 
-@pytest.mark.parametrize(
-    ("name", "extra"),
-    [
-        ("expref", {"mean_active"}),
-        ("expref-shared", {"mean_active"}),
-        ("ordered-expref", {"mean_active"}),
-        ("ucbvi", {"optimism", "visits"}),
-        ("q-learning", {"optimism", "visits"}),
-        ("ucbvi-doubling", {"optimism", "visits"}),
-        ("psrl", {"visits"}),
-        ("trajectory-ts", {"visits"}),
-        ("aggregate-po", {"visits"}),
-        ("ucb-policies", set()),
-        ("policy-gradient", set()),
-        ("uniform", set()),
-        ("oracle", set()),
-        ("fixed", set()),
-    ],
-)
-def test_which_metrics_a_learner_has(name, extra, mdp):
-    assert finite(name, mdp) == EVERY | extra
+EXTRA = {
+    **dict.fromkeys(("expref", "expref-shared", "ordered-expref"), ("mean_active",)),
+    **dict.fromkeys(("ucbvi", "ucbvi-doubling", "q-learning"), ("optimism", "visits")),
+    **dict.fromkeys(("psrl", "trajectory-ts", "aggregate-po"), ("visits",)),
+    **dict.fromkeys(("ucb-policies", "policy-gradient", "uniform", "oracle", "fixed"), ()),
+}
+
+
+@pytest.mark.parametrize("name", EXTRA)
+def test_which_metrics_a_learner_has(name, mdp):
+    assert finite(name, mdp) == EVERY.union(EXTRA[name])
 
 
 @pytest.mark.parametrize(
@@ -78,7 +68,7 @@ def test_which_metrics_a_learner_has(name, extra, mdp):
     ],
 )
 def test_every_registered_learner_under_jit_and_vmap(name, mdp):
-    if jb.LEARNERS.constructors[name].__module__.endswith(("bandits", "thompson")):
+    if jb.LEARNERS.constructors[name].__module__.endswith("bandits"):
         mdp = jb.make_instance("bandit", means=[0.2, 0.5, 0.8])
     state, constants, policy = begin(name, mdp)
     world = make_world(mdp, policy, constants)

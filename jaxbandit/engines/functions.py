@@ -17,7 +17,7 @@ from jaxbandit.engines.blocks.loop import check_shapes
 from jaxbandit.engines.runner import Runner, check_metric
 from jaxbandit.engines.tables import metric_worlds
 from jaxbandit.feedback import Trajectory, observe
-from jaxbandit.learner.fitting import check_steps, named
+from jaxbandit.learner import check_steps, named
 from jaxbandit.xla.compat import settled, x64
 from jaxbandit.xla.lowering import Lowered, lower
 from jaxbandit.xla.platforms import tracing_for

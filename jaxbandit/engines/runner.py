@@ -38,9 +38,18 @@ import numpy as np
 
 from jaxbandit.engines.tables import metric_worlds, optimal_policy
 from jaxbandit.errors import LearnerError
-from jaxbandit.learner import Learner, Problem, check_contract, check_report, make_constants
-from jaxbandit.learner.checks import REAL
-from jaxbandit.learner.fitting import check_first_state, check_steps, described, named
+from jaxbandit.learner import (
+    REAL,
+    Learner,
+    Problem,
+    check_contract,
+    check_first_state,
+    check_report,
+    check_steps,
+    described,
+    make_constants,
+    named,
+)
 from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric, World, dims_of
 from jaxbandit.types import Array

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 
 from jaxbandit.kernels.kernel import Kernel
 from jaxbandit.learners.aggregate_po import aggregate_po
-from jaxbandit.learners.bandits import imed, kl_ucb, moss, ucb1
+from jaxbandit.learners.bandits import imed, kl_ucb, moss, thompson, ucb1
 from jaxbandit.learners.policy_gradient import policy_gradient
-from jaxbandit.learners.thompson import thompson
 from jaxbandit.types import Array
 
 

@@ -1,32 +1,21 @@
-"""Learners by name: one file each, the simplest in `simple`; a new one is a file like it.
+"""Learners by name, each beside its kind; a new one is a public function of a file here that returns a `Learner`.
 
-Or a constructor of your own for `register_learner`. `expref` is the paper's algorithm with its phases and presets;
-`from_blocks` runs block learners episode by episode. From outside: the names below. May import: the contract
+The simplest are in `simple`; `expref` is the paper's algorithm with its phases and presets; `from_blocks` runs block
+learners episode by episode. Your own is a constructor for `register_learner`. Every learner's constructor is a name of
+this package, such as ``jaxbandit.learners.ucbvi``. From outside: these and the names below. May import: the contract
 (`jaxbandit.learner`), feedback, theory, `specs`, `checks`, `xla`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
-from jaxbandit.learners.aggregate_po import aggregate_po
-from jaxbandit.learners.bandits import epsilon_greedy, exp3, imed, kl_ucb, moss, ucb1
-from jaxbandit.learners.expref import expref, ordered_expref
-from jaxbandit.learners.expref_shared import expref_shared
 from jaxbandit.learners.from_blocks import from_blocks, one_bit
-from jaxbandit.learners.phased_bandits import elimination, explore_then_commit, kl_ucb_epochs
-from jaxbandit.learners.policy_gradient import policy_gradient
-from jaxbandit.learners.prophet_bandit import prophet_bandit
-from jaxbandit.learners.prophet_optimism import prophet_optimism
-from jaxbandit.learners.psrl import psrl
-from jaxbandit.learners.q_learning import q_learning
-from jaxbandit.learners.simple import fixed, oracle, uniform
-from jaxbandit.learners.thompson import thompson
-from jaxbandit.learners.trajectory_ts import trajectory_ts
-from jaxbandit.learners.ucb_policies import ucb_policies
-from jaxbandit.learners.ucbvi import ucbvi, ucbvi_doubling
 from jaxbandit.registry import Registry
 
 __all__ = [
@@ -35,39 +24,32 @@ __all__ = [
     "Blocks",
     "Learner",
     "Problem",
-    "aggregate_po",
-    "elimination",
-    "epsilon_greedy",
-    "exp3",
-    "explore_then_commit",
-    "expref",
-    "expref_shared",
-    "fixed",
     "from_blocks",
-    "imed",
-    "kl_ucb",
-    "kl_ucb_epochs",
     "make_learner",
-    "moss",
     "one_bit",
-    "oracle",
-    "ordered_expref",
-    "policy_gradient",
-    "prophet_bandit",
-    "prophet_optimism",
-    "psrl",
-    "q_learning",
     "register_learner",
-    "thompson",
-    "trajectory_ts",
-    "ucb1",
-    "ucb_policies",
-    "ucbvi",
-    "ucbvi_doubling",
-    "uniform",
 ]
 
 LEARNERS = Registry("learner")
+OTHERS = ("from_blocks", "made", "one_bit")
+"""Public functions that make a learner of something else than its parameters."""
+
+
+def _constructors() -> Iterator[Callable[..., Learner]]:
+    """Every other public function of a module here that returns a Learner."""
+    for each in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{each.name}")
+        for function in vars(module).values():
+            own = inspect.isfunction(function) and function.__module__ == module.__name__
+            makes = own and function.__annotations__.get("return") == "Learner"
+            if makes and function.__name__[0] != "_" and function.__name__ not in OTHERS:
+                yield function
+
+
+for _constructor in _constructors():
+    LEARNERS.register(_constructor.__name__.replace("_", "-"), _constructor)
+    globals()[_constructor.__name__] = _constructor
+    __all__ += [_constructor.__name__]  # noqa: PLE0604
 
 
 def make_learner(name: str, **parameters: Any) -> Learner:
@@ -100,35 +82,3 @@ def register_learner(name: str, constructor: Callable[..., Learner]) -> Callable
         >>> _ = jb.LEARNERS.constructors.pop("eager")      # only to leave the registry as it was
     """
     return LEARNERS.register(name, constructor)
-
-
-_CONSTRUCTORS: dict[str, Callable[..., Learner]] = {
-    "expref": expref,
-    "ordered-expref": ordered_expref,
-    "expref-shared": expref_shared,
-    "ucbvi": ucbvi,
-    "ucbvi-doubling": ucbvi_doubling,
-    "q-learning": q_learning,
-    "prophet-bandit": prophet_bandit,
-    "prophet-optimism": prophet_optimism,
-    "psrl": psrl,
-    "aggregate-po": aggregate_po,
-    "trajectory-ts": trajectory_ts,
-    "ucb-policies": ucb_policies,
-    "policy-gradient": policy_gradient,
-    "ucb1": ucb1,
-    "kl-ucb": kl_ucb,
-    "thompson": thompson,
-    "imed": imed,
-    "moss": moss,
-    "epsilon-greedy": epsilon_greedy,
-    "exp3": exp3,
-    "explore-then-commit": explore_then_commit,
-    "elimination": elimination,
-    "kl-ucb-epochs": kl_ucb_epochs,
-    "uniform": uniform,
-    "oracle": oracle,
-    "fixed": fixed,
-}
-for _name, _constructor in _CONSTRUCTORS.items():
-    LEARNERS.register(_name, _constructor)

@@ -45,7 +45,7 @@ import numpy as np
 
 from jaxbandit.feedback import TrajectoryFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.softmax import softmax
+from jaxbandit.learners.policy_gradient import softmax
 from jaxbandit.specs import Real, as_params, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate, together
@@ -70,15 +70,6 @@ class AggregateState(NamedTuple):
     """float32 [H, k]: b."""
 
 
-class AggregateConstants(NamedTuple):
-    """The learning rate and the imagined visit."""
-
-    rate: Array
-    """float32 []: eta."""
-    prior: Array
-    """float32 [k]: the imagined visit's share of every next level, 1 / (k+1); 0 at levels that a padded MDP does not have."""
-
-
 @takes(learning_rate=Real(low=0, above=True))
 def aggregate_po(learning_rate: float = 1.0) -> Learner:
     """Policy optimisation with ``learning_rate`` times sqrt(ln A / (k A T)).
@@ -90,25 +81,17 @@ def aggregate_po(learning_rate: float = 1.0) -> Learner:
         >>> aggregate_po(learning_rate=5).feedback
         'trajectory'
     """
+    fields = as_params(aggregate_po.specs, learning_rate=learning_rate)  # type: ignore[attr-defined]
     return Learner(
-        init=init,
-        act=act,
-        update=update,
-        feedback="trajectory",
-        name="aggregate-po",
-        constants=constants,
-        **as_params(aggregate_po.specs, learning_rate=learning_rate),  # type: ignore[attr-defined]
+        init, act, update, "trajectory", name="aggregate-po", constants=constants, **fields
     )
 
 
-def constants(problem: Problem, params: Any) -> AggregateConstants:
+def constants(problem: Problem, params: Any) -> np.float32:
     """eta = c sqrt(ln A / (k A T)), as if A = 2 in ln A where there is no choice."""
     k, A = problem.width, problem.num_actions
     unit = np.sqrt(np.log(max(A, 2)) / (k * A) / float(problem.num_episodes))
-    return AggregateConstants(
-        rate=np.float32(float(params["learning_rate"]) * unit),
-        prior=np.full(k, 1 / (k + 1), np.float32),
-    )
+    return np.float32(float(params["learning_rate"]) * unit)
 
 
 def init(problem: Problem, constants: Any, key: Array) -> AggregateState:
@@ -124,9 +107,9 @@ def init(problem: Problem, constants: Any, key: Array) -> AggregateState:
     )
 
 
-def act(state: AggregateState, key: Array, constants: AggregateConstants) -> Array:
+def act(state: AggregateState, key: Array, rate: Array) -> Array:
     """softmax(theta), float32 [H, k+1, A, *lanes]; level 0 plays action 0."""
-    del key, constants
+    del key, rate
     policy = softmax(state.theta)
     dead = jnp.zeros_like(policy[:, :1]).at[:, :, 0].set(1)
     return jnp.concatenate([dead, policy], axis=1)
@@ -160,6 +143,7 @@ def marks(places: Array, count: int) -> Array:
     return places[:, None] == jax.lax.broadcasted_iota(places.dtype, shape, 1)
 
 
+@separate
 def estimate(
     policy: Array, visiting: Array, baseline: Array, gamma: Array, feedback: TrajectoryFeedback
 ) -> Array:
@@ -183,47 +167,37 @@ def _count(visits: Array, moves: Array, feedback: TrajectoryFeedback) -> tuple[A
 
 
 @separate
-def _transitions(visits: Array, moves: Array, prior: Array) -> Array:
+def _transitions(visits: Array, moves: Array) -> Array:
     """p_i(s | l, a) [H, k, A, k, *lanes], with one imagined visit."""
     seen = visits.astype(jnp.float32)[:, :, :, None]
-    return (moves.astype(jnp.float32) + prior[None, None, None]) / (seen + 1)
+    prior = np.float32(1 / (moves.shape[3] + 1))
+    return (moves.astype(jnp.float32) + prior) / (seen + 1)
 
 
 @together
-def _learned(
-    state: AggregateState,
-    policy: Array,
-    feedback: TrajectoryFeedback,
-    constants: AggregateConstants,
+def update(
+    state: AggregateState, policy: Array, feedback: TrajectoryFeedback, rate: Array
 ) -> AggregateState:
+    """A step of ascent at the visited states, and what the path says of the transitions."""
+    (horizon, width, _), lanes = state.theta.shape[:3], state.theta.shape[3:]
+    chex.assert_shape(list(feedback), [(horizon, *lanes), (horizon, *lanes), lanes])
+    policy = policy[:, 1:]
     visits, moves = _count(state.visits, state.moves, feedback)
-    first = marks(feedback.levels[:1] - 1, state.starts.shape[0])[0]
+    first = marks(feedback.levels[:1] - 1, width)[0]
     starts = state.starts + first.astype(jnp.int32)
     begun = reduce(jnp.add, list(starts))
     shares = starts.astype(jnp.float32) / jnp.maximum(begun, 1).astype(jnp.float32)[None]
-    visiting = occupancy(policy, _transitions(visits, moves, constants.prior), shares)
-    step = separate(estimate)(policy, visiting, state.baseline, constants.rate, feedback)
+    visiting = occupancy(policy, _transitions(visits, moves), shares)
+    step = estimate(policy, visiting, state.baseline, rate, feedback)
     # The baselines of the visited states.
     times = reduce(jnp.add, [visits[:, :, a] for a in range(visits.shape[2])])
     weight = jnp.maximum(1 / jnp.maximum(times, 1).astype(jnp.float32), FORGETTING)
-    level = marks(feedback.levels - 1, state.baseline.shape[1])
+    level = marks(feedback.levels - 1, width)
     surprise = feedback.total.astype(jnp.float32)[None, None] - state.baseline
     return state._replace(
-        theta=state.theta + constants.rate[None, None, None] * step,
+        theta=state.theta + rate[None, None, None] * step,
         visits=visits,
         moves=moves,
         starts=starts,
         baseline=state.baseline + jnp.where(level, weight * surprise, 0),
     )
-
-
-def update(
-    state: AggregateState,
-    policy: Array,
-    feedback: TrajectoryFeedback,
-    constants: AggregateConstants,
-) -> AggregateState:
-    """A step of ascent at the visited states, and what the path says of the transitions."""
-    horizon, lanes = state.theta.shape[0], state.theta.shape[3:]
-    chex.assert_shape(list(feedback), [(horizon, *lanes), (horizon, *lanes), lanes])
-    return _learned(state, policy[:, 1:], feedback, constants)

@@ -1,4 +1,4 @@
-"""Learners for K-armed bandits, episode by episode: index policies, epsilon-greedy and Exp3.
+"""Learners for K-armed bandits, episode by episode: index policies, Thompson sampling, epsilon-greedy and Exp3.
 
 A K-armed bandit is an MDP with H = 1, k = 1 and A = K (``jb.make_instance("bandit", means=...)``).
 After t episodes arm a was played n_a times and its mean reward is m_a. Every index policy plays
@@ -19,12 +19,38 @@ t counts *finished* episodes, as in SMPyBandits (the reference starts at the num
 ln(t + 1)). Ties go to the first arm (``ties="first"``) or to a uniformly drawn one (``ties="random"``); the order of
 the arms matters to a greedy learner in the first case only.
 
+**Thompson sampling** (Thompson 1933; Agrawal and Goyal 2012). Before every episode each arm draws theta_a ~ Beta(alpha + wins, beta + losses), and the arm of the largest
+theta is played. A reward x strictly between 0 and 1 counts as a win with probability x (the coin of Agrawal and
+Goyal): the law of the arms that are played depends on their mean rewards alone.
+
+A Beta variate is G / (G + G') for two gamma variates. These are Marsaglia and Tsang's (2000): with x
+standard normal, d = shape - 1/3 and y = x / (3 sqrt d), the proposal d (1 + y)^3 is accepted with probability
+
+    exp(d (3 (ln(1 + y) - y + y^2 / 2) - y^3)),                     0.95 for shape 1, more for larger ones,
+
+and drawn anew until it is. Rejection loops end when the last draw of all lanes is accepted, so draws are exact up
+to float32 and the 23 bits of a uniform. A shape below 1 (a prior below 1, before the first win or loss) is raised by 1
+and the logarithm of its variate lowered by an exponential one over the shape.
+
+Ties have probability 0, up to float32; they go to the first arm.
+
+**UCB1 over all deterministic policies** (`ucb_policies`) is the natural first attempt in an MDP under bandit feedback, and
+what the paper's learners improve on. Every assignment of actions to states is an arm, played in episode t if it has the
+largest
+
+    mean total reward + c sqrt(2 ln t / (times played)).
+
+Ties go to the first arm. There are A^n arms for n states, so it is for tiny MDPs only and refuses others. Without further
+knowledge all states of levels 1..k count; ``reachable`` leaves out states that no policy visits, where actions do not
+matter.
+
 Functions without random ties also take arrays with lanes (seeds side by side) in trailing axes (`jaxbandit.kernels`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -35,9 +61,11 @@ import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.specs import Choice, Flag, Probability, Real, as_params, takes
+from jaxbandit.learners.model import change_if
+from jaxbandit.specs import Choice, Flag, Probability, Real, Whole, as_params, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
+from jaxbandit.xla.threefry import key_words, threefry, unit_float32
 
 TIES = Choice("first", "random")
 NEWTON_STEPS = 8
@@ -207,8 +235,12 @@ def add_reward(arms: Arms, policy: Array, feedback: BanditFeedback, constants: A
     """The arms after one more episode: compensated sums."""
     del constants
     chex.assert_shape(policy, (1, 2, *feedback.total.shape))
-    here = was_played(arms.plays, policy)
-    term = jnp.where(here, feedback.total.astype(jnp.float32)[None] - arms.lost, 0)
+    return _paid(arms, was_played(arms.plays, policy), feedback.total)
+
+
+def _paid(arms: Arms, here: Array, reward: Array) -> Arms:
+    """The arms after the one that is ``here``, bool [K], has paid."""
+    term = jnp.where(here, reward.astype(jnp.float32)[None] - arms.lost, 0)
     total = arms.total + term
     return Arms(
         plays=arms.plays + here.astype(jnp.int32),
@@ -427,3 +459,294 @@ def exp3_update(state: Array, policy: Array, feedback: BanditFeedback, constants
     loss = constants * (1 - feedback.total.astype(jnp.float32)) / jax.nn.softmax(state)
     state = jnp.where(here, state - loss, state)
     return state - jnp.max(state)
+
+
+# Thompson sampling.
+
+COIN, DRAWS = 0, 1
+"""Roles of the random words of an episode."""
+
+
+class Beliefs(NamedTuple):
+    """The posterior of every arm."""
+
+    wins: Array
+    """int32 [K]."""
+    losses: Array
+    """int32 [K]."""
+    seed: Array
+    """uint32 [2]: of all draws."""
+
+
+@takes(alpha=Real(0, above=True), beta=Real(0, above=True), warmup=Whole(0))
+def thompson(alpha: float = 1.0, beta: float = 1.0, warmup: int = 0) -> Learner:
+    """Thompson sampling for K-armed bandits, with a Beta(alpha, beta) prior for the mean of every arm.
+
+    Args:
+        alpha: > 0, wins that every arm begins with; 1 and 1 is the uniform prior.
+        beta: > 0, losses that every arm begins with.
+        warmup: plays of every arm before the first draw, in the order of the arms. None in the reference, 1 in some
+            published experiments.
+
+    Example:
+        >>> import jaxbandit as jb
+        >>> arms = jb.make_instance("bandit", means=[0.5, 0.6])
+        >>> ds = jb.sweep({"TS": jb.make_learner("thompson")}, {"two arms": arms}, 100, num_seeds=2, progress=False)
+        >>> bool((ds["regret"] >= 0).all())
+        True
+    """
+    fields = as_params(thompson.specs, alpha=alpha, beta=beta, warmup=warmup)  # type: ignore[attr-defined]
+    return Learner(
+        thompson_init,
+        thompson_act,
+        thompson_update,
+        name="thompson",
+        constants=thompson_constants,
+        **fields,
+    )
+
+
+def thompson_constants(problem: Problem, params: Any) -> Any:
+    """The parameters."""
+    require_bandit("thompson", problem)
+    return dict(params)
+
+
+def thompson_init(problem: Problem, constants: Any, key: Array) -> Beliefs:
+    """No arm was played."""
+    del constants
+    zeros = jnp.zeros(problem.num_actions, jnp.int32)
+    return Beliefs(zeros, zeros, jnp.stack(key_words(key)))
+
+
+def thompson_act(state: Beliefs, key: Array, constants: Any) -> Array:
+    """The arm of the largest draw.
+
+    The draws of an episode are made from the seed and its number, and not from ``key``: one cipher for all of them.
+    """
+    del key
+    wins, losses = (x.astype(jnp.float32) for x in (state.wins, state.losses))
+    alpha, beta, warmup = (jnp.asarray(constants[x])[None] for x in ("alpha", "beta", "warmup"))
+    words = _words(state.seed, jnp.sum(state.wins + state.losses, axis=0), jnp.uint32(DRAWS))
+    theta = draw_beta(words, wins + alpha, losses + beta)
+    # Until every arm was played so often, the one that was played least comes first.
+    missing = warmup - wins - losses
+    return play(best_arm(jnp.where(missing > 0, missing + 1, theta)))
+
+
+def thompson_update(
+    state: Beliefs, policy: Array, feedback: BanditFeedback, constants: Any
+) -> Beliefs:
+    """One more win or loss."""
+    del constants
+    chex.assert_shape(policy, (1, 2, *feedback.total.shape))
+    coin = _words(state.seed, jnp.sum(state.wins + state.losses, axis=0), jnp.uint32(COIN))[0]
+    won = (unit_float32(coin) < feedback.total)[None]
+    here = was_played(state.wins, policy)
+    return state._replace(
+        wins=state.wins + (here & won).astype(jnp.int32),
+        losses=state.losses + (here & ~won).astype(jnp.int32),
+    )
+
+
+@separate
+def _words(seed: Array, episode: Array, role: Array) -> tuple[Array, Array]:
+    """The random words of an episode for a role."""
+    return threefry((seed[0], seed[1]), (episode.astype(jnp.uint32), role))
+
+
+def draw_beta(words: tuple[Array, Array], alpha: Array, beta: Array) -> Array:
+    """Independent Beta variates of float32 parameters [K], all positive, from the two words of a key.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> keys = key_words(jax.random.split(jax.random.key(0), 4000))
+        >>> draws = jax.vmap(draw_beta, (0, None, None))(keys, jnp.ones(1), 3 * jnp.ones(1))
+        >>> bool(abs(draws.mean() - 1 / 4) < 0.01)      # about 3 standard errors
+        True
+    """
+    shape = jnp.stack([alpha, beta]).astype(jnp.float32)
+    place = jax.lax.broadcasted_iota(jnp.uint32, shape.shape, 0) * jnp.uint32(alpha.shape[0])
+    place = place + jax.lax.broadcasted_iota(jnp.uint32, shape.shape, 1)
+    raised = jnp.where(shape < 1, shape + 1, shape)
+    words = (words[0][None, None], words[1][None, None])
+
+    def again(carry):
+        turn, drawn = carry
+        return turn + 1, _propose(raised, words, place, turn, drawn)
+
+    first = jnp.uint32(0), jnp.full_like(raised, -1)
+    _, drawn = jax.lax.while_loop(lambda carry: jnp.any(carry[1] < 0), again, first)
+    low = jnp.any(shape < 1)
+    return _ratio(change_if(low, lambda drawn: lower_gamma(shape, drawn, words, place), drawn))
+
+
+@separate
+def _propose(
+    shape: Array, words: tuple[Array, Array], place: Array, turn: Array, drawn: Array
+) -> Array:
+    new = propose_gamma(shape, *threefry(words, (turn, place)))
+    return jnp.where(drawn < 0, new, drawn)
+
+
+@separate
+def _ratio(drawn: Array) -> Array:
+    return drawn[0] / (drawn[0] + drawn[1])
+
+
+def propose_gamma(shape: Array, first: Array, second: Array) -> Array:
+    """A gamma variate for every shape >= 1 from two random words; -1 where the proposal is rejected."""
+    d = shape - jnp.float32(1 / 3)
+    x = jnp.float32(2**0.5) * jax.lax.erf_inv(2 * open_unit(first) - 1)
+    y = x / (3 * jnp.sqrt(d))
+    inside = y > -1
+    y = jnp.where(inside, y, 0)
+    log_ratio = d * (3 * (jnp.log1p(y) - y + y * y / 2) - y * y * y)
+    accepted = inside & (open_unit(second) < jnp.exp(log_ratio))
+    return jnp.where(accepted, d * (1 + y) ** 3, -1)
+
+
+def lower_gamma(shape: Array, drawn: Array, words: tuple[Array, Array], place: Array) -> Array:
+    """Gamma variates of ``shape`` where it is below 1, from those of shape + 1, all times the same number.
+
+    The smaller of two exponents may underflow; their ratio, which is all that a Beta variate is made of, does not: pairs
+    [2, K] are divided by the larger one.
+    """
+    word = threefry(words, (jnp.uint32(2**31), place))[0]
+    log = jnp.log(drawn) + jnp.where(shape < 1, jnp.log(open_unit(word)) / shape, 0)
+    return jnp.exp(log - jnp.max(log, axis=0, keepdims=True))
+
+
+def open_unit(word: Array) -> Array:
+    """Uniform on (0, 1)."""
+    return unit_float32(word) + jnp.float32(2.0**-24)
+
+
+# UCB1 over policies.
+
+MOST_ARMS = 2**16
+
+
+class PolicyArms(NamedTuple):
+    """What each of the P policies has paid, and the next one."""
+
+    arms: Arms
+    policy: Array
+    """int32 [H, k+1]: the next arm, as a policy."""
+    arm: Array
+    """int32 []: its number."""
+
+
+class UCBConstants(NamedTuple):
+    """The scale of the bonus, and how an arm's number says its policy."""
+
+    scale: Array
+    """float32 []: c."""
+    values: Array
+    """int32 [H, k+1]: the action of arm x at a state is x // value % A; 0 where there is no choice."""
+    num_actions: Array
+    """int32 []: A."""
+
+
+@takes(bonus_scale=Real(low=0))
+def ucb_policies(bonus_scale: float = 1.0, reachable: Any = None) -> Learner:
+    """UCB1 with an arm for every deterministic policy; at most 65,536 of them.
+
+    Args:
+        bonus_scale: c >= 0.
+        reachable: bool [H, k+1], the states whose actions matter, such as
+            ``jb.visitation(mdp, uniform_policy) > 0``; all states of levels 1..k if not given.
+
+    Example:
+        >>> ucb_policies(reachable=[[False, True], [False, True]]).feedback
+        'bandit'
+    """
+    table = None
+    if reachable is not None:
+        array = np.asarray(reachable)
+        if array.dtype != bool or array.ndim != 2:
+            raise ValueError(
+                f"reachable: {array.dtype} {list(array.shape)}; accepted: bool [H, k+1]"
+            )
+        table = tuple(map(tuple, array.tolist()))
+    constants, init = _policy_functions(table)
+    fields = as_params(ucb_policies.specs, bonus_scale=bonus_scale)  # type: ignore[attr-defined]
+    return Learner(
+        init, _act_policy, _update_policy, name="ucb-policies", constants=constants, **fields
+    )
+
+
+def place_values(shape: tuple[int, int], num_actions: int, reachable: Any = None) -> np.ndarray:
+    """The place value of every state in the number of an arm, int [H, k+1].
+
+    Example:
+        >>> place_values((2, 3), 3).tolist()
+        [[0, 1, 3], [0, 9, 27]]
+        >>> place_values((9, 3), 5)
+        Traceback (most recent call last):
+        ...
+        ValueError: ucb-policies: 5^18 = 3,814,697,265,625 policies; accepted: at most 65,536 (name the reachable states, or take a smaller MDP)
+    """
+    open_ = np.ones(shape, bool)
+    if reachable is not None:
+        if np.shape(reachable) != shape:
+            raise ValueError(
+                f"reachable: {list(np.shape(reachable))}; accepted: {list(shape)} in this MDP"
+            )
+        open_ = np.array(reachable)
+    open_[:, 0] = False
+    count = int(open_.sum())
+    if num_actions**count > MOST_ARMS:
+        raise ValueError(
+            f"ucb-policies: {num_actions}^{count} = {num_actions**count:,} policies; accepted: "
+            f"at most {MOST_ARMS:,} (name the reachable states, or take a smaller MDP)"
+        )
+    values = np.zeros(shape, np.int64)
+    values[open_] = num_actions ** np.arange(count)
+    return values
+
+
+@cache
+def _policy_functions(reachable: tuple[tuple[bool, ...], ...] | None):
+    """constants and init for a table of states; the same objects for the same table."""
+
+    def constants(problem: Problem, params: Any) -> UCBConstants:
+        """c, and the place values."""
+        shape = (problem.horizon, problem.width + 1)
+        values = place_values(shape, problem.num_actions, reachable)
+        return UCBConstants(
+            scale=np.float32(params["bonus_scale"]),
+            values=values.astype(np.int32),
+            num_actions=np.int32(problem.num_actions),
+        )
+
+    def init(problem: Problem, constants: UCBConstants, key: Array) -> PolicyArms:
+        """No arm was played."""
+        shape = (problem.horizon, problem.width + 1)
+        values = place_values(shape, problem.num_actions, reachable)
+        policies = problem.num_actions ** int((values > 0).sum())
+        arms = no_arms(replace(problem, num_actions=policies), constants, key)
+        return PolicyArms(arms, jnp.zeros(shape, jnp.int32), jnp.int32(0))
+
+    return constants, init
+
+
+def _act_policy(state: PolicyArms, key: Array, constants: UCBConstants) -> Array:
+    """The arm of the largest bound."""
+    del key, constants
+    return state.policy
+
+
+def _update_policy(
+    state: PolicyArms, policy: Array, feedback: BanditFeedback, constants: UCBConstants
+) -> PolicyArms:
+    """Counts the episode; the next arm is that of the largest bound, inf for arms that were never played."""
+    del policy
+    chex.assert_shape(feedback.total, ())
+    numbers = jnp.arange(state.arms.plays.size, dtype=jnp.int32)
+    arms = _paid(state.arms, numbers == state.arm, feedback.total)
+    n, mean = _means(arms)
+    bound = mean + constants.scale * jnp.sqrt(2 * _log_episodes(arms) / n)
+    arm = jnp.argmax(jnp.where(arms.plays == 0, jnp.inf, bound)).astype(jnp.int32)
+    digit = arm // jnp.maximum(constants.values, 1) % constants.num_actions
+    return PolicyArms(arms, jnp.where(constants.values > 0, digit, 0), arm)

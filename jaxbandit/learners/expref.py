@@ -44,8 +44,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
-from jaxbandit.learner.forms import KNOWN_PRESETS, Presets
+from jaxbandit.learner import KNOWN_PRESETS, BlockForm, Blocks, Learner, Presets, Problem
 from jaxbandit.learners.from_blocks import from_blocks
 from jaxbandit.specs import Choice, Optional, ParamCheck, Probability, Real, Spec, Whole, takes
 from jaxbandit.theory import LARGEST_THRESHOLD, schedule, thresholds

@@ -71,8 +71,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.learner import BlockForm, Blocks, Learner, Problem
-from jaxbandit.learner.forms import KNOWN_PRESETS, Presets
+from jaxbandit.learner import KNOWN_PRESETS, BlockForm, Blocks, Learner, Presets, Problem
 from jaxbandit.learners.expref import (
     EVERY,
     POSITIVE,

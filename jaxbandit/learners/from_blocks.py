@@ -32,9 +32,16 @@ import jax.numpy as jnp
 
 from jaxbandit.checks import typed
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learner import BlockForm, Blocks, Learner, Problem, check_contract
-from jaxbandit.learner.fitting import check_absorbed, check_blocks
-from jaxbandit.learner.forms import Check
+from jaxbandit.learner import (
+    BlockForm,
+    Blocks,
+    Check,
+    Learner,
+    Problem,
+    check_blocks,
+    check_contract,
+    check_same_state,
+)
 from jaxbandit.types import Array, State
 
 
@@ -168,7 +175,7 @@ class Adapter:
         waiting = (state.blocks.episodes > 0) & (arms > state.arm)
         along = start_arm(state.inner, state.blocks, totals, waiting)
         inner = self.form.absorb(state.inner, state.blocks.episodes, totals, constants)
-        check_absorbed(state.inner, inner)
+        check_same_state(state.inner, inner)
         onward = self.begin(inner, constants)
         return jax.tree.map(lambda x, y: jnp.where(jnp.any(waiting), x, y), along, onward)
 

@@ -6,12 +6,13 @@ A stationary model pools the counts of all stages: its arrays have one stage, S 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Problem
@@ -35,11 +36,6 @@ class Model(NamedTuple):
     def reward(self) -> Array:
         """float32 [S, k, A]: the sum of rewards."""
         return reward_sum(self.rewards)
-
-    @property
-    def inverse(self) -> Array:
-        """float32 [S, k, A]: 1 / N, and 1 where N = 0."""
-        return 1 / jnp.maximum(self.visits, 1).astype(jnp.float32)
 
 
 def reward_sum(rewards: Array) -> Array:
@@ -137,6 +133,20 @@ def scan_stages(back: Any, tail: Any, stages: Sequence[Array], horizon: int) -> 
 
     unroll = horizon if active().straight else 1
     return jax.lax.scan(step, tail, varying, length=horizon, reverse=True, unroll=unroll)
+
+
+def change_if(flag: Array, change: Callable[[Any], Any], value: Any) -> Any:
+    """``change(value)`` if ``flag``, else ``value``, as a loop of one turn or none: under vmap a branch would compute both
+    sides in every lane."""
+    return jax.lax.while_loop(
+        lambda turn: turn[0], lambda turn: (jnp.bool_(False), change(turn[1])), (flag, value)
+    )[1]
+
+
+def log_term(problem: Problem, factor: int) -> float:
+    """ln(factor H A T / delta) with delta = 1/T, in float64: T^2 itself may overflow."""
+    size = factor * problem.horizon * problem.num_actions
+    return float(np.log(size) + 2 * np.log(float(problem.num_episodes)))
 
 
 def greedy(q: Array) -> Array:

@@ -9,25 +9,29 @@ total reward X,
 is an unbiased estimate of the gradient of the expected total reward (REINFORCE, Williams 1992),
 because the baseline b is made of earlier episodes: a running mean that forgets at the rate
 ``1 - baseline_decay``. An optax transformation turns g into a step of ascent.
+
+Arrays are [stage, level, action, *lanes], level 0 left out (no action matters there): lanes are side by side in trailing
+axes, or there are none. Sums over actions are written out, because XLA on CPU hands reductions to a library that is slow
+for a few numbers; and exponentials are arrays in memory (`separate`), because it would compute them again for each use.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.softmax import drawn_policy, score_gradient
 from jaxbandit.specs import Real, as_params, takes
 from jaxbandit.types import Array
+from jaxbandit.xla.barriers import separate, together
+from jaxbandit.xla.threefry import table_words, unit_float32
 
 if TYPE_CHECKING:  # optax is slow to import, and whoever passes an optimizer has imported it
     import optax
@@ -48,17 +52,6 @@ class PolicyGradientState(NamedTuple):
     """float32 []: b."""
     episodes: Array
     """int32 []: episodes so far."""
-
-
-class PolicyGradientConstants(NamedTuple):
-    """The hyper-parameters; with an optimizer or a schedule, ``rate`` is not read."""
-
-    rate: Array
-    """float32 []: the learning rate, if it is a number."""
-    decay: Array
-    """float32 []: ``baseline_decay``."""
-    there: Array
-    """float32 [H, k]: 1 at every state; 0 at those that a padded MDP does not have, where nothing is learned."""
 
 
 @takes(baseline_decay=SPECS["baseline_decay"])
@@ -101,30 +94,14 @@ def policy_gradient(
         rate = DEFAULT_RATE if learning_rate is None else learning_rate
         given["learning_rate"] = SPECS["learning_rate"].check("learning_rate", rate)
     init, update = _functions(optimizer, schedule)
-    return Learner(
-        init=init,
-        act=act,
-        update=update,
-        name="policy-gradient",
-        constants=constants,
-        **as_params(SPECS, **given),
-    )
+    return Learner(init, act, update, name="policy-gradient", **as_params(SPECS, **given))
 
 
 def _is_transformation(value: Any) -> bool:
     return callable(getattr(value, "init", None)) and callable(getattr(value, "update", None))
 
 
-def constants(problem: Problem, params: Any) -> PolicyGradientConstants:
-    """The learning rate and the baseline's decay."""
-    return PolicyGradientConstants(
-        rate=np.float32(params.get("learning_rate", 1.0)),
-        decay=np.float32(params["baseline_decay"]),
-        there=np.ones((problem.horizon, problem.width), np.float32),
-    )
-
-
-def act(state: PolicyGradientState, key: Array, constants: PolicyGradientConstants) -> Array:
+def act(state: PolicyGradientState, key: Array, constants: Any) -> Array:
     """A policy drawn from the distribution, int32 [H, k+1, *lanes]; level 0 plays action 0."""
     del constants
     return drawn_policy(state.logits, key)
@@ -157,24 +134,25 @@ def _functions(
         state: PolicyGradientState,
         policy: Array,
         feedback: BanditFeedback,
-        constants: PolicyGradientConstants,
+        constants: Any,
     ) -> PolicyGradientState:
+        """A step of ascent, and the baseline; the constants are the parameters."""
         lanes = state.baseline.shape
         chex.assert_shape(feedback.total, lanes)
         total = feedback.total.astype(jnp.float32)
         surprise = total - state.baseline
-        rate, memory = constants.rate, state.memory
+        rate, memory = constants.get("learning_rate", 1.0), state.memory
         # Optimizers and schedules are others' code, which knows no lanes.
         if schedule is not None:
             with _default_promotion():
                 rate = _in_each(lanes, schedule)(state.episodes).astype(jnp.float32)
-        gain = (rate * surprise)[None, None] * constants.there
+        gain = jnp.broadcast_to(rate * surprise, (*state.logits.shape[:2], *lanes))
         step = score_gradient(state.logits, policy, gain)
         if optimizer is not None:
             with _default_promotion():
                 step, memory = _in_each(lanes, descend)(step, memory, state.logits)
         episodes = state.episodes + 1
-        weight = jnp.maximum(1 - constants.decay, 1 / episodes.astype(jnp.float32))
+        weight = jnp.maximum(1 - constants["baseline_decay"], 1 / episodes.astype(jnp.float32))
         return state._replace(
             logits=state.logits + step.astype(jnp.float32),
             memory=memory,
@@ -190,3 +168,79 @@ def _in_each(lanes: tuple[int, ...], function: Callable) -> Callable:
     for _ in lanes:
         function = jax.vmap(function, in_axes=-1, out_axes=-1)
     return function
+
+
+# Product distributions over policies: a softmax at every state, drawn from and differentiated.
+
+
+def _by_action(table: Array) -> list[Array]:
+    """[H, k, *lanes] of each action."""
+    return [table[:, :, a] for a in range(table.shape[2])]
+
+
+@separate
+def _weights(logits: Array) -> Array:
+    """exp(theta - max theta) [H, k, A, *lanes]."""
+    top = reduce(jnp.maximum, _by_action(logits))
+    return jnp.exp(logits - top[:, :, None])
+
+
+@separate
+def _shares(weights: Array) -> Array:
+    return weights / reduce(jnp.add, _by_action(weights))[:, :, None]
+
+
+@together
+def softmax(logits: Array) -> Array:
+    """Probabilities [H, k, A, *lanes] of logits.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> softmax(jnp.zeros((1, 1, 2))).tolist()
+        [[[0.5, 0.5]]]
+    """
+    return _shares(_weights(logits))
+
+
+@separate
+def _picked(weights: Array, words: Array) -> Array:
+    """The action int32 [H, k, *lanes] whose share of the weights a word falls into."""
+    first, *others = _by_action(weights)
+    target = unit_float32(words) * reduce(jnp.add, others, first)
+    passed, action = first, jnp.zeros(target.shape, jnp.int32)
+    for weight in others:
+        action = action + (target >= passed).astype(jnp.int32)
+        passed = passed + weight
+    return action
+
+
+@together
+def _draw(logits: Array, words: Array) -> Array:
+    return _picked(_weights(logits), words)
+
+
+@cache
+def _words(shape: tuple[int, ...]):
+    """`table_words` as a kernel of its own: made where they are read, XLA would make them one by one."""
+    return separate(lambda key: table_words(key, shape))
+
+
+def drawn_policy(logits: Array, key: Array) -> Array:
+    """A policy int32 [H, k+1, *lanes] with an action from the softmax at every state, independently; action 0 at level 0.
+
+    A state's word goes by its place, whatever the table's sizes.
+    """
+    action = _draw(logits, _words(logits.shape[:2])(key))
+    return jnp.concatenate([jnp.zeros_like(action[:, :1]), action], axis=1)
+
+
+@separate
+def _less(played: Array, shares: Array, gain: Array) -> Array:
+    action = jax.lax.broadcasted_iota(jnp.int32, shares.shape, 2)
+    return gain[:, :, None] * ((played[:, :, None] == action).astype(shares.dtype) - shares)
+
+
+@together
+def score_gradient(logits: Array, policy: Array, gain: Array) -> Array:
+    """gain (e_policy - softmax(theta)) [H, k, A, *lanes], for a policy int32 [H, k+1, *lanes] and gains [H, k, *lanes]."""
+    return _less(policy[:, 1:], _shares(_weights(logits)), gain)

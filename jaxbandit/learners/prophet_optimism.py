@@ -29,16 +29,15 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import chex
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.checks import real_array
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
+from jaxbandit.learners.model import log_term, scan_stages
 from jaxbandit.specs import ParamCheck, Real, takes
 from jaxbandit.types import Array
-from jaxbandit.xla.platforms import active
 
 
 class OptimismState(NamedTuple):
@@ -84,16 +83,8 @@ def prophet_optimism(values: Any, value_scale: float = 1.0, bonus_scale: float =
         "values": np.asarray(table / value_scale, np.float32),
     }
     check(params)
-    return Learner(
-        name="prophet-optimism",
-        feedback="semi-bandit",
-        params=params,
-        check=check,
-        constants=constants,
-        init=init,
-        act=act,
-        update=update,
-    )
+    fields: dict[str, Any] = {"params": params, "check": check, "constants": constants}
+    return Learner(init, act, update, "semi-bandit", name="prophet-optimism", **fields)
 
 
 def check(params: Mapping[str, Any]) -> None:
@@ -112,11 +103,8 @@ def constants(problem: Problem, params: Any) -> OptimismConstants:
     values = np.asarray(params["values"], np.float64)
     if values.shape != shape:
         raise ValueError(f"values: {list(values.shape)}; accepted: {list(shape)} in this MDP")
-    log_term = np.log(5 * np.prod(shape)) + 2 * np.log(float(problem.num_episodes))
-    return OptimismConstants(
-        bonus=np.float32(float(params["bonus_scale"]) * np.sqrt(log_term)),
-        pays=np.asarray(values / problem.width, np.float32),
-    )
+    bonus = float(params["bonus_scale"]) * np.sqrt(log_term(problem, 5))
+    return OptimismConstants(np.float32(bonus), np.asarray(values / problem.width, np.float32))
 
 
 def init(problem: Problem, constants: Any, key: Array) -> OptimismState:
@@ -185,9 +173,7 @@ def action_values(law: Array, pays: Array, width: int) -> Array:
         table = jnp.stack(q, axis=-1).at[0].set(0)  # level 0: no capacity
         return jnp.max(table, axis=-1), table
 
-    unroll = pays.shape[0] if active().straight else 1
-    tail = jnp.zeros(width + 1, pays.dtype)
-    return jax.lax.scan(back, tail, (law, pays), reverse=True, unroll=unroll)[1]
+    return scan_stages(back, jnp.zeros(width + 1, pays.dtype), (law, pays), len(pays))[1]
 
 
 def _planned(state: OptimismState, constants: OptimismConstants) -> OptimismState:

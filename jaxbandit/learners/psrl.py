@@ -32,11 +32,12 @@ import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
+from jaxbandit.learners.bandits import open_unit
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, plan
 from jaxbandit.specs import Flag, Optional, Real, as_params, takes
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate
-from jaxbandit.xla.threefry import key_words, threefry, unit_float32
+from jaxbandit.xla.threefry import key_words, threefry
 
 NORMAL = (1.25244, 0.00686594, 0.314827, -0.00202479, 0.0435906, -0.0245487, 0.0032536)
 CUBE_ROOT = (
@@ -48,12 +49,6 @@ CUBE_ROOT = (
     (-0.000124386, 0.000297717, 0.0000137552),
 )
 """The polynomials of `gamma`, fitted by weighted least squares: q by powers of y, p by powers of x (rows) and v."""
-
-
-class PSRLState(NamedTuple):
-    """What was seen."""
-
-    model: Model
 
 
 class PSRLConstants(NamedTuple):
@@ -85,15 +80,9 @@ def psrl(
         >>> psrl(prior=1)
         Learner('psrl', semi-bandit, concentration 1, prior 1)
     """
-    return Learner(
-        init=_init(stationary),
-        act=act,
-        update=update,
-        feedback="semi-bandit",
-        name="psrl",
-        constants=constants,
-        **as_params(psrl.specs, concentration=concentration, prior=prior),  # type: ignore[attr-defined]
-    )
+    fields = as_params(psrl.specs, concentration=concentration, prior=prior)  # type: ignore[attr-defined]
+    init = _init(stationary)
+    return Learner(init, act, update, "semi-bandit", name="psrl", constants=constants, **fields)
 
 
 def constants(problem: Problem, params: Any) -> PSRLConstants:
@@ -112,25 +101,25 @@ def constants(problem: Problem, params: Any) -> PSRLConstants:
 def _init(stationary: bool):
     """init of a variant; the same object on every call."""
 
-    def init(problem: Problem, constants: Any, key: Array) -> PSRLState:
+    def init(problem: Problem, constants: Any, key: Array) -> Model:
         """Nothing is known."""
         del constants, key
-        return PSRLState(empty(problem, stationary))
+        return empty(problem, stationary)
 
     return init
 
 
-def act(state: PSRLState, key: Array, constants: PSRLConstants) -> Array:
+def act(state: Model, key: Array, constants: PSRLConstants) -> Array:
     """The optimal policy of a drawn model, int32 [H, k+1]."""
-    return greedy(plan(*draw_model(state.model, key, constants), constants.stages.shape[0]))
+    return greedy(plan(*draw_model(state, key, constants), constants.stages.shape[0]))
 
 
 def update(
-    state: PSRLState, policy: Array, feedback: SemiBanditFeedback, constants: PSRLConstants
-) -> PSRLState:
+    state: Model, policy: Array, feedback: SemiBanditFeedback, constants: PSRLConstants
+) -> Model:
     """One more episode."""
     del policy, constants
-    return PSRLState(add_episode(state.model, feedback))
+    return add_episode(state, feedback)
 
 
 def draw_model(model: Model, key: Array, constants: PSRLConstants) -> tuple[Array, Array]:
@@ -169,7 +158,7 @@ def gamma(words: tuple[Array, Array], shape: Array) -> Array:
     a power of a uniform. There is nothing to reject, and no function that XLA computes entry by entry.
     """
     place = jax.lax.iota(jnp.uint32, shape.size)
-    first, second = (_open_unit(word) for word in threefry(words, (jnp.zeros_like(place), place)))
+    first, second = (open_unit(word) for word in threefry(words, (jnp.zeros_like(place), place)))
     y = jnp.sqrt(-jnp.log(4 * first * (1 - first)))
     x = (2 * first - 1) * _polynomial(NORMAL, y)
     low = shape < 1
@@ -186,8 +175,3 @@ def _polynomial(coefficients: Sequence[Any], x: Array) -> Array:
     for each in reversed(coefficients):
         total = total * x + each
     return total
-
-
-def _open_unit(word: Array) -> Array:
-    """Uniform on (0, 1)."""
-    return unit_float32(word) + jnp.float32(2.0**-24)

@@ -29,7 +29,7 @@ import numpy as np
 
 from jaxbandit.feedback import SemiBanditFeedback
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.model import greedy
+from jaxbandit.learners.model import greedy, log_term
 from jaxbandit.specs import Flag, Real, as_params, takes
 from jaxbandit.types import Array
 
@@ -48,15 +48,6 @@ class QState(NamedTuple):
         return jnp.minimum(1.0, jnp.max(self.q, axis=2))
 
 
-class QConstants(NamedTuple):
-    """What the bonus and the learning rate are made of."""
-
-    bonus: Array
-    """float32 []: c sqrt(H L)."""
-    horizon: Array
-    """float32 []: H."""
-
-
 @takes(bonus_scale=Real(low=0), stationary=Flag)
 def q_learning(bonus_scale: float = 1.0, stationary: bool = False) -> Learner:
     """Q-learning with ``bonus_scale`` times the Hoeffding bonus.
@@ -69,25 +60,17 @@ def q_learning(bonus_scale: float = 1.0, stationary: bool = False) -> Learner:
         >>> q_learning(bonus_scale=0.1).feedback
         'semi-bandit'
     """
+    fields = as_params(q_learning.specs, bonus_scale=bonus_scale)  # type: ignore[attr-defined]
+    start, step = (init_pooled, update_pooled) if stationary else (init, update)
     return Learner(
-        init=init_pooled if stationary else init,
-        act=act,
-        update=update_pooled if stationary else update,
-        feedback="semi-bandit",
-        name="q-learning",
-        constants=constants,
-        **as_params(q_learning.specs, bonus_scale=bonus_scale),  # type: ignore[attr-defined]
+        start, act, step, "semi-bandit", name="q-learning", constants=constants, **fields
     )
 
 
-def constants(problem: Problem, params: Any) -> QConstants:
+def constants(problem: Problem, params: Any) -> np.float32:
     """c sqrt(H L) with L = ln(k A H T / delta) and delta = 1/T."""
-    size = problem.horizon * problem.width * problem.num_actions
-    log_term = np.log(size) + 2 * np.log(float(problem.num_episodes))
-    return QConstants(
-        bonus=np.float32(float(params["bonus_scale"]) * np.sqrt(problem.horizon * log_term)),
-        horizon=np.float32(problem.horizon),
-    )
+    log = log_term(problem, problem.width)
+    return np.float32(float(params["bonus_scale"]) * np.sqrt(problem.horizon * log))
 
 
 def init(problem: Problem, constants: Any, key: Array) -> QState:
@@ -103,15 +86,13 @@ def init_pooled(problem: Problem, constants: Any, key: Array) -> QState:
     return state._replace(visits=state.visits[:1])
 
 
-def act(state: QState, key: Array, constants: QConstants) -> Array:
+def act(state: QState, key: Array, bonus: Array) -> Array:
     """The greedy policy, int32 [H, k+1]."""
-    del key, constants
+    del key, bonus
     return greedy(state.q)
 
 
-def update(
-    state: QState, policy: Array, feedback: SemiBanditFeedback, constants: QConstants
-) -> QState:
+def update(state: QState, policy: Array, feedback: SemiBanditFeedback, bonus: Array) -> QState:
     """One step of every Q on the path."""
     del policy
     H, width, num_actions = state.q.shape
@@ -125,19 +106,19 @@ def update(
     values = _values_after(state)
     onward = jax.nn.one_hot(feedback.next_levels - 1, width, dtype=jnp.float32) * values
     target = feedback.rewards.astype(jnp.float32) + jnp.max(onward, axis=-1)
-    alpha = (constants.horizon + 1) / (constants.horizon + n)
-    goal = target[:, None, None] + constants.bonus / jnp.sqrt(n)
+    alpha = (H + 1) / (H + n)
+    goal = target[:, None, None] + bonus / jnp.sqrt(n)
     return state._replace(
         q=jnp.where(here > 0, (1 - alpha) * state.q + alpha * goal, state.q), visits=visits
     )
 
 
 def update_pooled(
-    state: QState, policy: Array, feedback: SemiBanditFeedback, constants: QConstants
+    state: QState, policy: Array, feedback: SemiBanditFeedback, bonus: Array
 ) -> QState:
     """A step of Q at all stages for every visit of the path, one after the other."""
     del policy
-    values = _values_after(state)
+    H, values = len(state.q), _values_after(state)
     values = jnp.concatenate([jnp.zeros_like(values[:, :1]), values], axis=1)  # level 0
 
     def visit(carry, seen):
@@ -147,8 +128,8 @@ def update_pooled(
         at = (0, jnp.where(level > 0, level - 1, visits.shape[1]), action)
         visits = visits.at[at].add(1, mode="drop")
         n = visits.at[at].get(mode="fill", fill_value=1).astype(jnp.float32)
-        alpha = (constants.horizon + 1) / (constants.horizon + n)
-        goal = reward.astype(jnp.float32) + values[:, following] + constants.bonus / jnp.sqrt(n)
+        alpha = (H + 1) / (H + n)
+        goal = reward.astype(jnp.float32) + values[:, following] + bonus / jnp.sqrt(n)
         old = q.at[:, at[1], action].get(mode="fill", fill_value=0)
         return (
             q.at[:, at[1], action].set((1 - alpha) * old + alpha * goal, mode="drop"),

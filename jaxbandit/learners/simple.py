@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learner import Learner, Problem
-from jaxbandit.learner.fitting import TOLERANCE
+from jaxbandit.learner import TOLERANCE, Learner, Problem
 from jaxbandit.types import Array
 from jaxbandit.xla.threefry import unit_float32
 
@@ -27,13 +26,7 @@ def uniform() -> Learner:
         >>> uniform().feedback
         'bandit'
     """
-    return Learner(
-        init=_init_nothing,
-        act=_act_uniform,
-        update=_ignore,
-        name="uniform",
-        constants=_action_counts,
-    )
+    return Learner(_init_nothing, _act_uniform, _ignore, name="uniform", constants=_action_counts)
 
 
 def oracle() -> Learner:
@@ -43,14 +36,8 @@ def oracle() -> Learner:
         >>> oracle().requires
         ('optimal_policy',)
     """
-    return Learner(
-        init=_init_nothing,
-        act=_act_policy,
-        update=_ignore,
-        name="oracle",
-        requires=("optimal_policy",),
-        constants=_optimal_policy,
-    )
+    told: dict[str, Any] = {"requires": ("optimal_policy",), "constants": _optimal_policy}
+    return Learner(_init_nothing, _act_policy, _ignore, name="oracle", **told)
 
 
 def fixed(policy: Any) -> Learner:
@@ -66,15 +53,12 @@ def fixed(policy: Any) -> Learner:
     check_policy({"policy": policy})
     table = np.asarray(policy)
     table = table.astype(np.float32 if table.dtype.kind == "f" else np.int32)
-    return Learner(
-        init=_init_nothing,
-        act=_act_policy,
-        update=_ignore,
-        params={"policy": table},
-        name="fixed",
-        constants=_given_policy,
-        check=check_policy,
-    )
+    given: dict[str, Any] = {
+        "params": {"policy": table},
+        "constants": _given_policy,
+        "check": check_policy,
+    }
+    return Learner(_init_nothing, _act_policy, _ignore, name="fixed", **given)
 
 
 def check_policy(params: Mapping[str, Any]) -> None:

@@ -44,7 +44,7 @@ import numpy as np
 
 from jaxbandit.feedback import SegmentsFeedback, TrajectoryFeedback, segment_bounds
 from jaxbandit.learner import Learner, Problem
-from jaxbandit.learners.model import greedy, plan
+from jaxbandit.learners.model import change_if, greedy, log_term, plan
 from jaxbandit.specs import Optional, Real, Whole, as_params, takes
 from jaxbandit.types import Array
 
@@ -98,27 +98,17 @@ def trajectory_ts(
         >>> trajectory_ts().feedback, trajectory_ts(segments=3).feedback
         ('trajectory', 'segments:3')
     """
-    values = {"noise_scale": noise_scale, "bonus_scale": bonus_scale}
+    specs = trajectory_ts.specs  # type: ignore[attr-defined]
+    fields = as_params(specs, noise_scale=noise_scale, bonus_scale=bonus_scale)
     kind = "trajectory" if segments is None else f"segments:{segments}"
-    return Learner(
-        init=init,
-        act=act,
-        update=_update(segments),
-        feedback=kind,
-        name="trajectory-ts",
-        constants=constants,
-        **as_params(trajectory_ts.specs, **values),  # type: ignore[attr-defined]
-    )
+    update = _update(segments)
+    return Learner(init, act, update, kind, name="trajectory-ts", constants=constants, **fields)
 
 
 def constants(problem: Problem, params: Any) -> TrajectoryConstants:
     """v, and c sqrt(L) with L = ln(5 k A H T / delta) and delta = 1/T."""
-    size = problem.horizon * problem.width * problem.num_actions
-    log_term = np.log(5 * size) + 2 * np.log(float(problem.num_episodes))
-    return TrajectoryConstants(
-        noise=np.float32(params["noise_scale"]),
-        bonus=np.float32(float(params["bonus_scale"]) * np.sqrt(log_term)),
-    )
+    bonus = float(params["bonus_scale"]) * np.sqrt(log_term(problem, 5 * problem.width))
+    return TrajectoryConstants(np.float32(params["noise_scale"]), np.float32(bonus))
 
 
 def init(problem: Problem, constants: Any, key: Array) -> TrajectoryState:
@@ -144,19 +134,15 @@ def init(problem: Problem, constants: Any, key: Array) -> TrajectoryState:
 
 def act(state: TrajectoryState, key: Array, constants: TrajectoryConstants) -> Array:
     """The policy of the last draw, or of a new one when that is due."""
-    # A loop of no turn or one and not a branch, which under vmap would draw whenever it is asked.
-    due = (state.episodes >= state.due, state.policy)
-    drawn = jax.lax.while_loop(
-        lambda due: due[0], lambda _: (jnp.bool_(False), drawn_policy(state, key, constants)), due
-    )
-    return drawn[1]
+    due = state.episodes >= state.due
+    return change_if(due, lambda _: drawn_policy(state, key, constants), state.policy)
 
 
 def drawn_policy(state: TrajectoryState, key: Array, constants: TrajectoryConstants) -> Array:
     """The policy of a draw from the posterior, int32 [H, k+1]."""
     factor, theta = posterior(state)
     spread = jax.random.normal(key, theta.shape, jnp.float32)
-    theta = theta + constants.noise * solve_upper(factor, spread)
+    theta = theta + constants.noise * solve(factor, spread, transposed=True)
     visits = jnp.sum(state.moves, axis=-1)
     weight = 1 / jnp.maximum(visits, 1).astype(jnp.float32)
     share = state.moves.astype(jnp.float32) * weight[..., None]
@@ -173,7 +159,7 @@ def posterior(state: TrajectoryState) -> tuple[Array, Array]:
     ridge = 1 + 1e-6 * horizon * state.episodes.astype(jnp.float32)
     gram = state.gram.astype(jnp.float32) + ridge * jnp.eye(state.target.size, dtype=jnp.float32)
     factor = cholesky(gram)
-    return factor, solve_upper(factor, solve_lower(factor, state.target))
+    return factor, solve(factor, solve(factor, state.target), transposed=True)
 
 
 def cholesky(matrix: Array) -> Array:
@@ -197,35 +183,25 @@ def cholesky(matrix: Array) -> Array:
     return jax.lax.fori_loop(0, matrix.shape[0], column, (matrix, jnp.zeros_like(matrix)))[1]
 
 
-def solve_lower(factor: Array, right: Array) -> Array:
-    """x with L x = right."""
-    rows = jnp.arange(right.size, dtype=jnp.int32)
-
-    def step(j, x):
-        one = x[j] / factor[j, j]
-        return jnp.where(rows > j, x - factor[:, j] * one, x).at[j].set(one)
-
-    return jax.lax.fori_loop(0, right.size, step, right)
-
-
-def solve_upper(factor: Array, right: Array) -> Array:
-    """x with L^T x = right."""
+def solve(factor: Array, right: Array, *, transposed: bool = False) -> Array:
+    """x with L x = right, or with L^T x = right."""
     rows = jnp.arange(right.size, dtype=jnp.int32)
 
     def step(done, x):
-        j = right.size - 1 - done
+        j = right.size - 1 - done if transposed else done
+        column, later = (factor[j], rows < j) if transposed else (factor[:, j], rows > j)
         one = x[j] / factor[j, j]
-        return jnp.where(rows < j, x - factor[j] * one, x).at[j].set(one)
+        return jnp.where(later, x - column * one, x).at[j].set(one)
 
     return jax.lax.fori_loop(0, right.size, step, right)
 
 
 def features(levels: Array, actions: Array, width: int, num_actions: int) -> Array:
-    """The feature visited at each stage, int32 [H]; -1 at level 0."""
+    """The feature visited at each stage, int32 [H]; at level 0 their number, where writes are dropped."""
     following = jnp.concatenate([levels[1:], jnp.zeros_like(levels[:1])])
     stage = jnp.arange(levels.shape[0], dtype=jnp.int32)
     place = ((stage * width + levels - 1) * num_actions + actions) * (width + 1) + following
-    return jnp.where(levels > 0, place, -1)
+    return jnp.where(levels > 0, place, levels.size * width * num_actions * (width + 1))
 
 
 @cache
@@ -247,8 +223,6 @@ def _update(segments: int | None):
         shown: Any = feedback
         totals = shown.total[None] if segments is None else shown.totals
         place = features(feedback.levels, feedback.actions, width, num_actions)
-        # Level 0 has no feature: its place is beyond the end, and writes there are dropped.
-        place = jnp.where(place < 0, size, place)
         partner = jnp.where(jnp.asarray(segment[:, None] == segment[None]), place[None], size)
         before = state.target.at[place].get(mode="fill", fill_value=0)
         rest = state.lost.at[place].get(mode="fill", fill_value=0)

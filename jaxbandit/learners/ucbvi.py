@@ -32,7 +32,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -41,9 +40,11 @@ from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import (
     Model,
     add_episode,
+    change_if,
     empty,
     expected_values,
     greedy,
+    log_term,
     reward_sum,
     scan_stages,
     visited_entries,
@@ -151,23 +152,16 @@ def _learner(
     name: str, scale: Any, bernstein: bool, monotone: bool, stationary: bool, doubling: bool
 ) -> Learner:
     init, update = _functions(bernstein, monotone, stationary, doubling)
-    return Learner(
-        init=init,
-        act=act,
-        update=update,
-        feedback="semi-bandit",
-        name=name,
-        report=report if doubling else None,
-        constants=constants,
-        **as_params({"bonus_scale": BONUS_SCALE}, bonus_scale=scale),
-    )
+    fields = as_params({"bonus_scale": BONUS_SCALE}, bonus_scale=scale)
+    if doubling:
+        fields["report"] = report
+    return Learner(init, act, update, "semi-bandit", name=name, constants=constants, **fields)
 
 
 def constants(problem: Problem, params: Any) -> UCBVIConstants:
     """c and L = ln(5 k A H T / delta) with delta = 1/T."""
-    size = problem.horizon * problem.width * problem.num_actions
-    log_term = np.log(5 * size) + 2 * np.log(float(problem.num_episodes))  # T^2 may overflow
-    return UCBVIConstants(np.float32(params["bonus_scale"]), np.float32(log_term))
+    log = log_term(problem, 5 * problem.width)
+    return UCBVIConstants(np.float32(params["bonus_scale"]), np.float32(log))
 
 
 def act(state: UCBVIState, key: Array, constants: UCBVIConstants) -> Array:
@@ -222,12 +216,7 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
         if not doubling:
             return planned(state, constants)
         due = jnp.any((level < model.visits.shape[1]) & (visits & (visits - 1) == 0))
-        # A loop of no turn or one and not a branch, which under vmap would plan after every episode.
-        return jax.lax.while_loop(
-            lambda due: due[0],
-            lambda due: (jnp.bool_(False), planned(due[1], constants)),
-            (due, state),
-        )[1]
+        return change_if(due, lambda state: planned(state, constants), state)
 
     def planned(state: UCBVIState, constants: UCBVIConstants) -> UCBVIState:
         """Backward induction, and the greedy policy."""
@@ -248,18 +237,20 @@ def optimistic_q(state: UCBVIState, constants: UCBVIConstants, bernstein: bool) 
     tables = {"reward": state.reward, "transition": state.transition}
     if bernstein:
         visits = state.model.visits
-        tables["inverse"] = jnp.where(visits > 0, state.model.inverse, 0)
+        inverse = 1 / jnp.maximum(visits, 1).astype(jnp.float32)
+        tables["inverse"] = jnp.where(visits > 0, inverse, 0)
         tables["unknown"] = unknown(visits, horizon, constants.log_term)
     if state.q is not None:
         tables["ceiling"] = state.q
 
     def back(tail, stage):
         here = dict(zip(tables, stage, strict=True))
+        ceiling = here.pop("ceiling", 1)
         if bernstein:
             q = bernstein_q(tail=tail, constants=constants, **here)
         else:
             q = here["reward"] + expected_values(here["transition"], tail)
-        q = jnp.minimum(q, here.get("ceiling", 1))
+        q = jnp.minimum(q, ceiling)
         return jnp.max(q, axis=-1), q
 
     tail = jnp.zeros(width, jnp.float32)
@@ -273,10 +264,8 @@ def bernstein_q(
     unknown: Array,
     tail: Array,
     constants: UCBVIConstants,
-    ceiling: Array | None = None,
 ) -> Array:
     """r + p V + b of a stage, [k, A]; 1 where N = 0, where ``inverse``, else 1 / N, is 0."""
-    del ceiling
     mean, log_term = jnp.clip(reward, 0, 1), constants.log_term
     value, square, doubt = expected_values(transition, jnp.stack([tail, tail**2, unknown]))
     variance = jnp.maximum(square - value**2, 0)

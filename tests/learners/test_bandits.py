@@ -7,13 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from episodes_by_hand import begin
 from scipy import optimize, stats
 
 import jaxbandit as jb
 from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import make_constants
 from jaxbandit.learners import bandits
-from jaxbandit.learners.thompson import draw_beta
+from jaxbandit.learners.bandits import draw_beta, ucb_policies
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.threefry import key_words
 
@@ -25,13 +26,10 @@ T, K = 600, 4
 MEANS = np.array([0.2, 0.5, 0.8, 0.75])
 
 
-def arms_played(learner, rewards, key=0):
+def play(learner, rewards, key):
     """The arms int [T] that a learner plays when arm a pays rewards[t, a] in episode t."""
-    problem = jb.Problem(
-        horizon=1, width=1, num_actions=rewards.shape[1], num_episodes=len(rewards)
-    )
-    constants = jax.tree.map(jnp.asarray, learner.constants(problem, learner.params))
-    keys = jax.random.split(jax.random.key(key), len(rewards) + 1)
+    keys = jax.random.split(key, len(rewards) + 1)
+    first, constants = begin(learner, jb.Problem(1, 1, rewards.shape[1], len(rewards)), keys[-1])
 
     def step(state, x):
         key, row = x
@@ -39,8 +37,12 @@ def arms_played(learner, rewards, key=0):
         arm = jnp.argmax(policy[0, 1]) if policy.ndim == 3 else policy[0, 1]
         return learner.update(state, policy, BanditFeedback(row[arm]), constants), arm
 
-    state = jax.jit(partial(learner.init, problem))(constants, keys[-1])
-    return np.asarray(jax.jit(partial(jax.lax.scan, step))(state, (keys[:-1], rewards))[1])
+    return jax.lax.scan(step, first, (keys[:-1], rewards))[1]
+
+
+def arms_played(name, rewards, **options):
+    learner = jb.make_learner(name, **options)
+    return jax.jit(partial(play, learner))(rewards, jax.random.key(0)).tolist()
 
 
 def fixed_rewards(kind):
@@ -96,8 +98,7 @@ def test_index_policies_play_as_a_plain_loop(name, c, kind):
         plays[arm] += 1
         sums[arm] += float(rewards[t, arm])
     options = {} if name == "imed" else {"bonus_scale": c}
-    played = arms_played(jb.make_learner(name, **options), rewards)
-    assert played.tolist() == expected
+    assert arms_played(name, rewards, **options) == expected
     assert len(set(expected[-100:])) > 1 or name != "ucb1"  # it does not only repeat one arm
 
 
@@ -124,9 +125,7 @@ def test_explore_then_commit_and_elimination_and_epochs_play_as_plain_loops():
         means.append(total(arm, len(expected), m) / m)
         expected += [arm] * m
     expected += [int(np.argmax(means))] * (T - len(expected))
-    assert (
-        arms_played(jb.make_learner("explore-then-commit", plays=m), rewards).tolist() == expected
-    )
+    assert arms_played("explore-then-commit", rewards, plays=m) == expected
 
     left, expected, plays, sums = set(range(K)), [], [0] * K, [0.0] * K
     scale = 0.25  # so that phases end within T
@@ -143,10 +142,7 @@ def test_explore_then_commit_and_elimination_and_epochs_play_as_plain_loops():
         if len(left) == 1 or len(expected) >= T:
             break
     expected += [max(sorted(left), key=lambda arm: sums[arm] / plays[arm])] * T
-    assert (
-        arms_played(jb.make_learner("elimination", plays_scale=scale), rewards).tolist()
-        == expected[:T]
-    )
+    assert arms_played("elimination", rewards, plays_scale=scale) == expected[:T]
 
     expected, plays, sums = [], [0] * K, [0.0] * K
     while len(expected) < T:
@@ -160,9 +156,7 @@ def test_explore_then_commit_and_elimination_and_epochs_play_as_plain_loops():
         sums[arm] += total(arm, t, count)
         plays[arm] += count
         expected += [arm] * count
-    assert (
-        arms_played(jb.make_learner("kl-ucb-epochs", growth=0.5), rewards).tolist() == expected[:T]
-    )
+    assert arms_played("kl-ucb-epochs", rewards, growth=0.5) == expected[:T]
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (1, 4), (30, 7), (2000, 500), (0.4, 0.7), (0.1, 3)])
@@ -204,36 +198,19 @@ def test_thompson_plays_each_arm_as_often_as_a_plain_loop(kind):
         if kind == "any"
         else rng.random((runs, episodes, K)) < MEANS
     )
-    learner = jb.make_learner("thompson")
-    problem = jb.Problem(horizon=1, width=1, num_actions=K, num_episodes=episodes)
-    constants = jax.tree.map(jnp.asarray, learner.constants(problem, learner.params))
-
-    def run(key, rewards):
-        def step(state, x):
-            policy = learner.act(state, x[0], constants)
-            return learner.update(
-                state, policy, BanditFeedback(x[1][policy[0, 1]]), constants
-            ), None
-
-        keys = jax.random.split(key, episodes + 1)
-        state, _ = jax.lax.scan(
-            step, learner.init(problem, constants, keys[-1]), (keys[:-1], rewards)
-        )
-        return state.wins + state.losses
-
-    ours = np.asarray(
-        jax.jit(jax.vmap(run))(
-            jax.random.split(jax.random.key(1), runs), rewards.astype(np.float32)
-        )
+    keys = jax.random.split(jax.random.key(1), runs)
+    arms = jax.jit(jax.vmap(partial(play, jb.make_learner("thompson"))))(
+        rewards.astype(np.float32), keys
     )
+    ours = np.stack([np.sum(np.asarray(arms) == arm, axis=1) for arm in range(K)], axis=1)
     assert (ours.sum(axis=1) == episodes).all()
     error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / runs)
     assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 4.5 * error).all()
 
 
 def test_warmup_plays_every_arm_first():
-    played = arms_played(jb.make_learner("thompson", warmup=2), fixed_rewards("0 or 1"))
-    assert played[: 2 * K].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    played = arms_played("thompson", fixed_rewards("0 or 1"), warmup=2)
+    assert played[: 2 * K] == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
 def test_exp3_by_hand():
@@ -309,3 +286,51 @@ def test_block_forms_reach_ten_to_the_thirteen(name):
         ]
     ).all()
     assert (ds["final_gap"] == 0).all()
+
+
+def test_ucb_policies_play_as_ucb1():
+    """27 policies on 3 states of 1 level, 400 episodes of made-up totals: the same policies as a
+    loop over a table of means; each of the first 27 is new."""
+    learner = ucb_policies(bonus_scale=0.7)
+    state, given = begin(learner, jb.Problem(3, 1, 3, 400))
+    update = jax.jit(learner.update)
+    random = np.random.default_rng(0)
+    means = random.random(27)
+    seen: list[tuple] = []
+    totals: dict[tuple, list[float]] = {}
+    for t in range(400):
+        policy = tuple(np.asarray(learner.act(state, None, given))[:, 1].tolist())
+        if t < 27:
+            assert policy not in totals
+        else:
+            bounds = {
+                p: np.mean(x) + 0.7 * np.sqrt(2 * np.log(t) / len(x)) for p, x in totals.items()
+            }
+            assert bounds[policy] >= max(bounds.values()) - 1e-5
+        number = policy[0] + 3 * policy[1] + 9 * policy[2]
+        total = np.float32(random.random() < means[number])
+        totals.setdefault(policy, []).append(float(total))
+        seen.append(policy)
+        state = update(state, None, BanditFeedback(jnp.asarray(total)), given)
+    assert len(set(seen)) == 27
+    assert int(state.arms.plays.sum()) == 400
+
+
+def test_states_that_nobody_reaches_are_left_out():
+    mdp = jb.make_instance("prophet-uniform", horizon=3, capacity=2, num_values=2)
+    reached = np.asarray(jb.visitation(mdp, jnp.full((3, 3, 2), 0.5))) > 0
+    learner = ucb_policies(reachable=reached)
+    state, _ = begin(learner, jb.Problem(3, 2, 2, 100))
+    assert state.arms.plays.size == 2 ** reached[:, 1:].sum() == 2**5
+    jb.testing.check_learner(learner, mdp)
+
+
+def test_too_many_policies_are_refused():
+    learner = ucb_policies()
+    with pytest.raises(ValueError, match=r"5\^30 = 931,322,574,615,478,515,625 policies"):
+        begin(learner, jb.Problem(15, 2, 5, 100))
+    narrow = ucb_policies(reachable=[[False, True]])
+    with pytest.raises(ValueError, match=r"reachable: \[1, 2\]; accepted: \[15, 3\] in this MDP"):
+        begin(narrow, jb.Problem(15, 2, 5, 100))
+    with pytest.raises(ValueError, match=r"reachable: int64 \[1\]; accepted: bool \[H, k\+1\]"):
+        ucb_policies(reachable=[1])

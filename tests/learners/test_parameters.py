@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.learner import Problem, make_constants
-from jaxbandit.learner.forms import describe_params
+from jaxbandit.learner import Problem, describe_params, make_constants
 from jaxbandit.learners.expref import DEFAULTS, MAX_PHASES, PAPER, PRESETS, constants
 from jaxbandit.theory import schedule
 
@@ -60,6 +59,7 @@ def test_good_values_make_a_learner_and_odd_ones_are_refused_by_name(name, param
         ("expref-shared", {"exploration_scale": 1.0}),
         ("expref-shared", {"threshold": 0.1, "deviations": 2.0}),
         ("policy-gradient", {"learning_rate": 0}),
+        ("policy-gradient", {"learning_rate": "fast"}),
         ("policy-gradient", {"learning_rate": 0.1, "optimizer": 3}),
         ("policy-gradient", {"optimizer": 3}),
         ("prophet-bandit", {"episodes_scale": 10**400}),

@@ -1,4 +1,4 @@
-"""The policy gradient: its estimate is unbiased, its draws have the right law, and it learns."""
+"""The policy gradient: its estimate is unbiased, its draws have the right law, and it learns; softmax alone and with lanes."""
 
 import itertools
 
@@ -11,22 +11,20 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.feedback import BanditFeedback
-from jaxbandit.learners import Problem, make_learner
-from jaxbandit.learners.policy_gradient import PolicyGradientConstants, policy_gradient
+from jaxbandit.learners import Problem
+from jaxbandit.learners.policy_gradient import (
+    drawn_policy,
+    policy_gradient,
+    score_gradient,
+    softmax,
+)
 
 PROBLEM = Problem(2, 1, 3, 100.0)
 
 
-def fed(learner, state, policy, total, params=None):
-    given = (
-        PolicyGradientConstants(
-            params.get("learning_rate"), params["baseline_decay"], jnp.ones((2, 1), jnp.float32)
-        )
-        if params
-        else learner.constants(PROBLEM, learner.params)
-    )
+def fed(learner, state, policy, total):
     feedback = BanditFeedback(jnp.float32(total))
-    return learner.update(state, jnp.asarray(policy, jnp.int32), feedback, given)
+    return learner.update(state, jnp.asarray(policy, jnp.int32), feedback, learner.params)
 
 
 def test_one_step_by_hand():
@@ -69,10 +67,7 @@ def test_estimate_is_the_gradient_of_the_value():
     chances = jax.nn.softmax(logits)
     weights = jnp.asarray([chances[0, 0, p[0, 1]] * chances[1, 0, p[1, 1]] for p in policies])
     totals = jax.vmap(lambda p: jb.evaluate(mdp, p))(policies)
-    given = learner.constants(PROBLEM, learner.params)
-    after = jax.vmap(lambda p, x: learner.update(state, p, BanditFeedback(x), given).logits)(
-        policies, totals
-    )
+    after = jax.vmap(lambda p, x: fed(learner, state, p, x).logits)(policies, totals)
     mean_step = jnp.sum(weights[:, None, None, None] * (after - logits[None]), axis=0)
     np.testing.assert_allclose(mean_step, jax.grad(value)(logits), atol=1e-6)
 
@@ -111,12 +106,11 @@ def test_draws_follow_the_softmax():
 def test_it_learns(parameters):
     """Deterministic rewards, one good action of three at each of two states; 8 seeds under vmap."""
     learner = policy_gradient(**parameters)
-    given = learner.constants(PROBLEM, learner.params)
 
     def episode(state, key):
-        policy = learner.act(state, key, given)
+        policy = learner.act(state, key, None)
         total = 0.5 * jnp.sum((policy[:, 1] == 1).astype(jnp.float32))
-        return learner.update(state, policy, BanditFeedback(total), given), total
+        return fed(learner, state, policy, total), total
 
     def run(key):
         return jax.lax.scan(episode, learner.init(PROBLEM, None, None), jax.random.split(key, 2000))
@@ -135,33 +129,49 @@ def test_schedule_is_read_at_the_episode():
     assert np.any(fed(learner, first, [[0, 1], [0, 1]], 1.0).logits)
 
 
-def test_parameters_are_leaves():
-    @jax.jit
-    @chex.assert_max_traces(n=1)
-    def logits(params):
-        learner = policy_gradient()
-        state = learner.init(PROBLEM, None, None)
-        return fed(learner, state, [[0, 1], [0, 2]], 1.0, params).logits
-
-    rates = [0.1, 0.5, 2.0]
-    decay = jnp.float32(0.9)
-    each = [logits({"learning_rate": jnp.float32(r), "baseline_decay": decay}) for r in rates]
-    chex.assert_trees_all_close(each[0] * 5, each[1], each[2] / 4, rtol=1e-6)
-    assert policy_gradient(0.1).rules == policy_gradient(0.9, baseline_decay=0.5).rules
+LANES = 4
+LOGITS = np.random.default_rng(0).normal(0, 3, (3, 2, 5, LANES)).astype(np.float32)
 
 
-def test_errors():
-    assert make_learner("policy-gradient", learning_rate=0.1).feedback == "bandit"
-    for parameters, message in [
-        ({"learning_rate": 0}, "learning_rate: 0; accepted: a finite number > 0"),
-        ({"learning_rate": "fast"}, "learning_rate: 'fast'; accepted"),
-        ({"baseline_decay": 1.0}, "baseline_decay: 1.0; accepted: a finite number >= 0 and < 1"),
-        ({"baseline_decay": -0.1}, "baseline_decay: -0.1; accepted"),
-        ({"optimizer": 0.1}, "optimizer: 0.1; accepted: an optax.GradientTransformation"),
-        (
-            {"optimizer": optax.sgd(0.1), "learning_rate": 0.1},
-            "learning_rate: 0.1 beside an optimizer",
-        ),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            policy_gradient(**parameters)
+def test_probabilities_are_those_of_jax_however_large_the_logits():
+    for scale in (1.0, 1000.0):
+        found = softmax(scale * LOGITS)
+        np.testing.assert_allclose(found, jax.nn.softmax(scale * LOGITS, axis=2), atol=1e-6)
+
+
+def test_the_gradient_is_that_of_the_log_probability():
+    """gain * d/d theta of log Pr(policy), by jax's differentiation, lane by lane."""
+    keys = jax.random.split(jax.random.key(1), LANES)
+    policy = drawn_policy(LOGITS, keys)
+    gain = jax.random.normal(jax.random.key(2), (3, 2, LANES))
+    found = score_gradient(LOGITS, policy, gain)
+
+    def chance(logits, policy, gain):
+        logs = jax.nn.log_softmax(logits, axis=-1)
+        picked = jnp.take_along_axis(logs, policy[:, 1:, None], axis=-1)[:, :, 0]
+        return jnp.sum(gain * picked)
+
+    exact = jax.vmap(jax.grad(chance), -1, -1)(LOGITS, policy, gain)
+    np.testing.assert_allclose(found, exact, atol=1e-5)
+
+
+def test_a_lane_draws_what_it_draws_alone_and_in_a_larger_table():
+    keys = jax.random.split(jax.random.key(3), LANES)
+    together = np.asarray(drawn_policy(LOGITS, keys))
+    assert together.shape == (3, 3, LANES)
+    assert not together[:, 0].any()
+    larger = jnp.pad(LOGITS, ((0, 2), (0, 1), (0, 0), (0, 0)))
+    np.testing.assert_array_equal(drawn_policy(larger, keys)[:3, :3], together)
+    for lane in range(LANES):
+        alone = drawn_policy(LOGITS[..., lane], keys[lane])
+        np.testing.assert_array_equal(alone, together[..., lane])
+
+
+def test_actions_without_a_chance_are_never_drawn():
+    """Also at the ends, and where a word falls between two others."""
+    logits = jnp.asarray([[[-200.0, 0, -200, 0, -200]]])
+    keys = jax.random.split(jax.random.key(4), 5000)
+    drawn = jax.vmap(drawn_policy, (None, 0))(logits, keys)[:, 0, 1]
+    counts = np.bincount(np.asarray(drawn), minlength=5)
+    assert counts[[0, 2, 4]].sum() == 0
+    assert abs(counts[1] - 2500) <= 5 * np.sqrt(1250)  # false alarms: 6e-7

@@ -23,8 +23,7 @@ import numpy as np
 from jaxbandit.engines.blocks.machine import Outcomes, push_arms, push_bits
 from jaxbandit.errors import LearnerError
 from jaxbandit.feedback import feedback_kind
-from jaxbandit.learner import Blocks
-from jaxbandit.learner.fitting import check_absorbed, check_blocks, in_32_bits, named
+from jaxbandit.learner import Blocks, check_blocks, check_same_state, in_32_bits, named
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import x64
 from jaxbandit.xla.platforms import active
@@ -202,7 +201,7 @@ def check_shapes(
     with named(name, "absorb"):
         totals = jax.ShapeDtypeStruct(blocks.episodes.shape, jnp.float64)
         after = jax.eval_shape(form.absorb, state, blocks.episodes, totals, constants)
-        check_absorbed(state, after)
+        check_same_state(state, after)
 
 
 def examine(blocks: Blocks) -> tuple[Array, Array, Array, Array, Array]:

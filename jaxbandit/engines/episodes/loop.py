@@ -33,8 +33,7 @@ from jaxbandit.engines.episodes.world import EpisodeWorld, by_outcomes
 from jaxbandit.errors import LearnerError
 from jaxbandit.feedback import feedback_kind, observe
 from jaxbandit.kernels import Kernel, find_kernel
-from jaxbandit.learner import Learner
-from jaxbandit.learner.fitting import in_32_bits, is_policy, wrong_policy
+from jaxbandit.learner import Learner, in_32_bits, is_policy, wrong_policy
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxbandit.engines.episodes.simulation import look
 from jaxbandit.engines.episodes.world import MOST_LEVELS, EpisodeWorld
-from jaxbandit.learner.fitting import TOLERANCE
+from jaxbandit.learner import TOLERANCE
 from jaxbandit.types import Array
 from jaxbandit.xla.barriers import separate, together
 from jaxbandit.xla.platforms import active

@@ -40,8 +40,7 @@ from jaxbandit.status import spinner
 from jaxbandit.tabular import Table
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import x64
-from jaxbandit.xla.lowering import Lowered
-from jaxbandit.xla.programs import PROGRAMS
+from jaxbandit.xla.programs import PROGRAMS, Lowered
 
 __all__ = ["LearnerTests", "Summary", "check_learner", "run_lanes"]
 

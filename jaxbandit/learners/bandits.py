@@ -37,7 +37,7 @@ from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.specs import Choice, Flag, Probability, Real, as_params, takes
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate
+from jaxbandit.xla.platforms import separate
 
 TIES = Choice("first", "random")
 NEWTON_STEPS = 8

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate, together
+from jaxbandit.xla.platforms import separate, together
 from jaxbandit.xla.threefry import table_words, unit_float32
 
 

@@ -30,7 +30,7 @@ from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.bandits import best_arm, play, require_bandit, was_played
 from jaxbandit.specs import Real, Whole, as_params, takes
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate
+from jaxbandit.xla.platforms import separate
 from jaxbandit.xla.threefry import key_words, threefry, unit_float32
 
 COIN, DRAWS = 0, 1

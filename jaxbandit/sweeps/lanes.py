@@ -25,8 +25,8 @@ from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 from jaxbandit.sweeps.arguments import LearnerGrid, stack
 from jaxbandit.sweeps.options import Settings
-from jaxbandit.xla.lowering import Lowered
 from jaxbandit.xla.platforms import memory_of, num_cores
+from jaxbandit.xla.programs import Lowered
 from jaxbandit.xla.threefry import fold_in
 
 Cell = tuple[str, str, int]

@@ -63,8 +63,7 @@ from jaxbandit.engines.blocks.rows import (
 )
 from jaxbandit.learner import Blocks
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate, together
-from jaxbandit.xla.platforms import active
+from jaxbandit.xla.platforms import active, separate, together
 from jaxbandit.xla.threefry import fold_in, threefry, unit_float64
 
 NEXT_STAGE = 64

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jaxbandit.engines.blocks.outcomes import Outcomes
 from jaxbandit.learner import Blocks
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate
+from jaxbandit.xla.platforms import separate
 
 FEW = 8
 """Up to so many entries, comparing with each is faster than looking one up, and a loop over them is written out."""

@@ -31,7 +31,6 @@ MODULES = [
         "learners",
         "learners.bandits",
         "learners.phased_bandits",
-        "learners.thompson",
         "metrics",
         "planning",
         "plotting",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import MOST_EPISODES, real_array
-from jaxbandit.specs import Optional, Probability, Real, Whole, takes
+from jaxbandit.specs import Optional, Real, Whole, takes
 
 SIZE = Whole(1, 10**6)
 """A horizon, a width or a number of actions."""
@@ -84,7 +84,7 @@ class Schedule(NamedTuple):
 
 @takes(
     horizon=SIZE, width=SIZE, num_actions=SIZE, num_episodes=Real(2), episodes_scale=POSITIVE,
-    first_epsilon=POSITIVE, ratio=Probability(open_ends=True), last_epsilon=Optional(POSITIVE),
+    first_epsilon=POSITIVE, ratio=Real(0, 1, above=True, below=True), last_epsilon=Optional(POSITIVE),
     max_phases=Optional(Whole(0, MOST_EPISODES)),
 )  # fmt: skip
 def schedule(

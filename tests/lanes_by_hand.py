@@ -6,8 +6,7 @@ import jax
 import numpy as np
 
 import jaxbandit as jb
-from jaxbandit.engines.episodes.simulation import Sizes
-from jaxbandit.engines.episodes.world import make_episode_world
+from jaxbandit.engines.episodes.environment import Sizes, make_episode_world
 
 
 def stack(*mdps):

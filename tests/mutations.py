@@ -62,7 +62,7 @@ MUTATIONS = [
     Mutation("keys", "the key of a lane is the documented one", "jaxbandit/sweeps/lanes.py",
              "fold_in(fold_in((root[:1], root[1:]), names), numbers)", "fold_in(fold_in((root[:1], root[1:]), numbers), names)",
              "tests/sweeps/test_lanes.py -k keys"),
-    Mutation("identity", "another constant is another program", "jaxbandit/xla/lowering.py",
+    Mutation("identity", "another constant is another program", "jaxbandit/xla/programs.py",
              "total = hashlib.sha256(text.encode())", "total = hashlib.sha256()", "tests/sweeps/test_identity.py"),
     Mutation("ties", "the first action wins a tie", "jaxbandit/learners/expref.py",
              "best = jnp.argmax(phi, axis=-1).astype(jnp.int32)",

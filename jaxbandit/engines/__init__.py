@@ -6,13 +6,13 @@ May import: the model, planning, the contract of learners, `xla`; no learner and
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from jaxbandit.engines.blocks.runner import BlockRunner
 from jaxbandit.engines.episodes.runner import EpisodeRunner
-from jaxbandit.engines.runner import Runner, RunnerOptions
+from jaxbandit.engines.runner import Runner
 from jaxbandit.learner import Learner
 from jaxbandit.mdp import MDP
 
@@ -33,7 +33,7 @@ def make_runner(
     keys: Any,
     num_episodes: int,
     points: np.ndarray,
-    **how: Unpack[RunnerOptions],
+    **how: Any,
 ) -> Runner:
     """A runner of one learner over lanes.
 
@@ -44,7 +44,7 @@ def make_runner(
         keys: typed keys [G, S], one for each lane; or their words, uint32 [G, S, 2] of numpy.
         num_episodes: T.
         points: int64 [W], increasing, the last one T: episodes after which regret is recorded.
-        how: how it is run; see `jaxbandit.engines.runner.RunnerOptions`.
+        how: how it is run; see `jaxbandit.engines.runner.Runner`.
     """
     if engine not in ENGINES:
         raise ValueError(f"engine: {engine!r}; accepted: {', '.join(ENGINES)}")

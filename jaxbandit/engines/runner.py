@@ -21,6 +21,10 @@ A metric (`jaxbandit.metrics`) is evaluated on the device, lane by lane, on the 
 and the policy that it would play next. Between two blocks of a block learner the state does not change, so there a
 recorded episode inside a block shows the state before it.
 
+`lower_functions` gives what the functions of a learner lower to, each for one lane: its identity at given sizes. Engines
+vectorise these functions over lanes, so two learners whose functions lower to the same texts are one program. Constants are
+arguments of the program: their bytes are no part of it, their shapes are.
+
 The carry is a tree of arrays and nothing else, so it can be saved after any step and restored to the same bits.
 """
 
@@ -30,14 +34,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypedDict
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.engines.tables import metric_worlds, optimal_policy
+from jaxbandit.engines.blocks.loop import check_shapes
+from jaxbandit.engines.tables import metric_worlds, optimal_policy, unstacked
 from jaxbandit.errors import LearnerError
+from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.learner import (
     REAL,
     Learner,
@@ -54,35 +61,13 @@ from jaxbandit.mdp import MDP
 from jaxbandit.metrics import Metric, World, dims_of
 from jaxbandit.types import Array
 from jaxbandit.xla.compat import settled, x64
-from jaxbandit.xla.lowering import Lowered
-from jaxbandit.xla.platforms import platform_of
-from jaxbandit.xla.programs import PROGRAMS
+from jaxbandit.xla.platforms import platform_of, tracing_for
+from jaxbandit.xla.programs import PROGRAMS, Lowered, lower
 
 Carry = dict[str, Any]
 
 KEY_ROLE = 3
 """``init`` gets fold_in(key, KEY_ROLE) of its lane's key. Environments fold in 0 (episodes) and 2 (blocks), ``act`` 1."""
-
-
-class RunnerOptions(TypedDict, total=False):
-    """How a runner runs.
-
-    Fields:
-        chunk_size: episodes (or, for blocks, stages of a phase) per step; any value gives the same
-            numbers.
-        devices: jax devices, which take tiles of lanes in turn.
-        workers: tiles that run at the same time (on a CPU, one per core).
-        platform: "cpu" or "gpu" forces the choices of that kind of device (`jaxbandit.xla.platforms`).
-        metrics: name -> function of state and world (`jaxbandit.metrics`), evaluated at the points.
-        functions: what the learner's functions lower to, if that is known (`engines.functions`).
-    """
-
-    chunk_size: int | None
-    devices: Sequence[Any] | None
-    workers: int
-    platform: str | None
-    metrics: Mapping[str, Metric] | None
-    functions: Mapping[str, Lowered] | None
 
 
 class TileArrays(NamedTuple):
@@ -117,7 +102,22 @@ class Runner(ABC):
         metrics: Mapping[str, Metric] | None = None,
         functions: Mapping[str, Lowered] | None = None,
     ):
-        """See `jaxbandit.engines.make_runner`."""
+        """Arguments as of `jaxbandit.engines.make_runner`, and how it is run.
+
+        Args:
+            learner: its params' leaves have a leading axis [G].
+            mdps: leaves stacked [G, ...].
+            keys: typed keys [G, S], or their words.
+            num_episodes: T.
+            points: int64 [W].
+            chunk_size: episodes (or, for blocks, stages of a phase) per step; any value gives the same
+                numbers.
+            devices: jax devices, which take tiles of lanes in turn.
+            workers: tiles that run at the same time (on a CPU, one per core).
+            platform: "cpu" or "gpu" forces the choices of that kind of device (`jaxbandit.xla.platforms`).
+            metrics: name -> function of state and world (`jaxbandit.metrics`), evaluated at the points.
+            functions: what `lower_functions` gives, if that is known.
+        """
         self.name = learner.name
         self.rules = check_contract(learner).rules
         self.num_episodes = int(num_episodes)
@@ -175,8 +175,6 @@ class Runner(ABC):
     @property
     def functions(self) -> Mapping[str, Lowered]:
         """What the learner's functions lower to: its identity at these sizes."""
-        from jaxbandit.engines.functions import lower_functions
-
         if not self._functions:
             self._functions = lower_functions(self)
         return self._functions
@@ -262,23 +260,56 @@ class Runner(ABC):
     def initial_states(self, tile: TileArrays) -> tuple[Any, Any]:
         """The constants and initial states of the lanes of a tile, numpy leaves [W, ...]."""
         with x64():
-            function, args = self._initial_states(tile.mdps, tile.params, tile.keys)
+            function, args = self._beginning(tile.mdps, tile.params, tile.keys)
             name = ("initial states", self.key("init"), self.sizes, self.width)
             first = self.execute(name, function, args, tile.device, small=True)
             return args[-1], jax.tree.map(np.asarray, first)
-
-    def _initial_states(
-        self, mdps: MDP, params: dict[str, np.ndarray], keys: np.ndarray
-    ) -> tuple[Callable, tuple]:
-        given = (self.rules.requires, mdps, params, keys, self.num_episodes, self.name)
-        return initial_states(self.form, *given)
 
     def first_lanes(self, count: int) -> tuple[Callable, tuple]:
         """The function that makes the initial states of the first MDPs and parameters, and its arguments; the last are the
         constants. Nothing is run. Needs x64."""
         mdps, params = jax.tree.map(lambda x: x[:count], (self.mdps, self.params))
-        return self._initial_states(mdps, params, np.zeros((count, 2), np.uint32))
+        return self._beginning(mdps, params, np.zeros((count, 2), np.uint32))
 
+    def _beginning(
+        self, mdps: MDP, params: dict[str, np.ndarray], keys: np.ndarray
+    ) -> tuple[Callable, tuple]:
+        """The same of lanes with these MDPs, parameters and words of keys, leaves [W, ...]."""
+        rank = best = None
+        if "rank" in self.rules.requires:
+            rank = mdps.rank
+        if "optimal_policy" in self.rules.requires:
+            best = np.stack([optimal_policy(mdp) for mdp in unstacked(mdps)])
+        problem: Any = partial(Problem, *self.sizes)
+
+        def one(num_episodes, words, rank, best, constants):
+            given = problem(num_episodes=num_episodes, rank=rank, optimal_policy=best)
+            key = jax.random.wrap_key_data(words, impl="threefry2x32")
+            with named(self.name, "init"):
+                first = self.form.init(given, constants, jax.random.fold_in(key, KEY_ROLE))
+                return check_first_state(first)
+
+        made: dict[Any, Any] = {}  # lanes with the same problem and parameters share them
+        found = []
+        for lane in range(len(keys)):
+            own = jax.tree.map(lambda x, lane=lane: x[lane], (rank, best, params))
+            same = tuple(leaf.tobytes() for leaf in jax.tree.leaves(own))
+            if same not in made:
+                given = problem(num_episodes=self.num_episodes, rank=own[0], optimal_policy=own[1])
+                with named(self.name, "constants"):
+                    made[same] = make_constants(self.form, given, own[2])
+            found.append(made[same])
+        kinds = dict.fromkeys(described(values) for values in made.values())
+        if len(kinds) > 1:
+            raise LearnerError(
+                f"learner {self.name!r}: constants gives {' and '.join(kinds)}; accepted: arrays of the same "
+                "shapes and types for all parameter values of one sweep"
+            )
+        constants = jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+        function = jax.vmap(one, (None, 0, 0, 0, 0), axis_size=len(keys))
+        return function, (jnp.asarray(self.num_episodes, jnp.float64), keys, rank, best, constants)
+
+    @cached_property
     def lane_shapes(self) -> tuple[Any, Any]:
         """Shapes of the constants and the initial state of one lane; nothing is run."""
         with x64():
@@ -288,24 +319,20 @@ class Runner(ABC):
 
     def learner_bytes(self) -> int:
         """Bytes of what `initial_states` gives for one lane; nothing is run."""
-        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.lane_shapes()))
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.lane_shapes))
 
     def reported(self) -> dict[str, int]:
         """The names of what the learner reports, with their numbers of axes; nothing is run."""
         if self.form.report is None:
             return {}
-        found = check_report(self.rules._replace(report=self.form.report), self.lane_shapes()[1])
-        return {name: len(value.shape) for name, value in found.items()}
-
-    def check_reports(self, state: Any) -> None:
-        """Refuses a report that would take another's name, before anything runs; ``state`` [W, ...] has the types."""
-        lane = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state)
-        for name in check_report(self.rules._replace(report=self.form.report), lane):
+        found = check_report(self.rules._replace(report=self.form.report), self.lane_shapes[1])
+        for name in found:
             if name in self.metrics:
                 raise ValueError(
                     f"learner {self.name!r}: report: {name!r}; accepted: names other than those "
                     f"of the metrics, {', '.join(self.metrics)}"
                 )
+        return {name: len(value.shape) for name, value in found.items()}
 
     def reports(self, tile: TileArrays, state: Any) -> dict[str, np.ndarray]:
         """What the learner reports of each lane, leaves [W, ...]."""
@@ -329,10 +356,13 @@ class Runner(ABC):
         """All metrics of all lanes, [W, ...]."""
         key = self.key(*(f"metric {each}" for each in self.metrics))
         name = ("metrics", tuple(self.metrics), key, self.sizes)
-        world = metric_worlds(tile.mdps, policy, (), real)
-        args = (state, world, constants)
-        function = evaluate_metrics(self.metrics)
-        found = self.execute(name, function, args, tile.device, small=True)
+        checked = {name: checked_metric(name, metric) for name, metric in self.metrics.items()}
+
+        def one(state, world):
+            return {name: metric(state, world) for name, metric in checked.items()}
+
+        args = (state, metric_worlds(tile.mdps, policy, constants, real))
+        found = self.execute(name, jax.vmap(one), args, tile.device, small=True)
         return {name: np.asarray(value, np.float64) for name, value in found.items()}
 
     def execute(
@@ -350,11 +380,7 @@ class Runner(ABC):
         """
         H, k, A = self.sizes
         words = None if small else f"{self.name}, H={H} k={k} A={A}"
-        try:
-            program = PROGRAMS.get(name, function, args, device, self.platform, words, donate)
-        except Exception as error:
-            self._blame_functions(error)
-            raise
+        program = PROGRAMS.get(name, function, args, device, self.platform, words, donate)
         if not small:
             self.engine_text = program.digest
         self.compile_seconds += program.seconds
@@ -364,140 +390,103 @@ class Runner(ABC):
         self.run_seconds += time.perf_counter() - began
         return result
 
-    def _blame_functions(self, error: Exception) -> None:
-        """Where a program cannot be made because the learner's functions do not fit together, says so in its words."""
-        if self.engine != "episodes":  # block forms have been checked
-            return
-        try:
-            constants, state = self.lane_shapes()
-            with x64(False):
-                check_steps(self.rules, self.sizes, constants, state)
-        except LearnerError as found:
-            raise found from error
-        except Exception as again:  # it is the user's own: shown as it came, with where it was
-            for note in getattr(again, "__notes__", ()):
-                error.add_note(note)
 
+def lower_functions(runner: Runner) -> dict[str, Lowered]:
+    """The functions that a runner calls, by name: init, feedback, act, update (or next_block, absorb), report, "metric ...".
 
-def initial_states(
-    rules: Any,
-    requires: tuple[str, ...],
-    mdps: MDP,
-    params: dict[str, np.ndarray],
-    keys: np.ndarray,
-    num_episodes: int,
-    name: str = "learner",
-) -> tuple[Callable, tuple]:
-    """The function that makes the first states of W lanes, and its arguments; the last are the constants. Needs x64.
-
-    Args:
-        rules: a learner or a block form.
-        requires: what the learner asks for beyond sizes and T.
-        mdps: leaves [W, ...].
-        params: the learner's parameters, leaves [W, ...].
-        keys: uint32 [W, 2], the words of each lane's key.
-        num_episodes: T.
-        name: the learner's, for errors.
+    An error where they do not fit together.
     """
-    rank = mdps.rank if "rank" in requires else None
-    best = optimal_policies(mdps) if "optimal_policy" in requires else None
-    sizes, width = (mdps.horizon, mdps.width, mdps.num_actions), len(mdps.prob)
+    rules, form, blocks = runner.rules, runner.form, runner.engine == "blocks"
+    found: dict[str, Lowered] = {}
 
-    def one(num_episodes, words, rank, best, constants):
-        problem = Problem(*sizes, num_episodes=num_episodes, rank=rank, optimal_policy=best)
-        key = jax.random.wrap_key_data(words, impl="threefry2x32")
-        with named(name, "init"):
-            first = rules.init(problem, constants, jax.random.fold_in(key, KEY_ROLE))
-            return check_first_state(first)
+    def add(name: str, function: Callable, *args: Any) -> Any:
+        with named(runner.name, name):
+            found[name] = lower(function, *args)
+        return found[name].out
 
-    def lanes(num_episodes, words, rank, best, constants):
-        each = (None if x is None else 0 for x in (rank, best))
-        every = (num_episodes, words, rank, best, constants)
-        return jax.vmap(one, (None, 0, *each, 0), axis_size=width)(*every)
+    def first(tree: Any) -> Any:
+        return jax.tree.map(lambda x: _shape(x.shape[1:], x.dtype), tree)
 
-    constants = _lane_constants(rules, params, num_episodes, sizes, (rank, best), width, name)
-    return lanes, (jnp.asarray(num_episodes, jnp.float64), keys, rank, best, constants)
+    with settled(), tracing_for(runner.platform):
+        with x64():
+            function, args = runner.first_lanes(1)
+            found["init"] = lower(function, *args)
+            constants, state = first((args[-1], found["init"].out))
+        with x64(False):
+            stages = runner.sizes[:1]
+            whole, real = _shape(stages, jnp.int32), _shape(stages, jnp.float32)
+            episode = Trajectory(levels=whole, actions=whole, rewards=real, next_levels=whole)
+            seen = add(
+                "feedback", partial(observe, rules.feedback), episode, _shape((), jnp.uint32)
+            )
+        with x64(blocks):
+            if blocks:
+                check_shapes(runner.name, form, state, constants, runner.sizes)
+                block = add("next_block", form.next_block, state, constants)
+                policy, episodes = block.policy, block.episodes
+                totals = _shape(episodes.shape, jnp.float64)
+                add("absorb", form.absorb, state, episodes, totals, constants)
+            else:
+                state, constants = jax.tree.map(
+                    lambda x: _shape(x.shape, jax.dtypes.canonicalize_dtype(x.dtype)),
+                    (state, constants),
+                )
+                check_steps(rules, runner.sizes, constants, state)
+                key = jax.eval_shape(lambda: jax.random.key(0))
+                policy = add("act", rules.act, state, key, constants)
+                add("update", rules.update, state, policy, seen, constants)
+            if runner.metrics:
+                mdps = jax.tree.map(lambda x: x[:1], runner.mdps)
+                blank = np.zeros((1, *policy.shape), policy.dtype)
+                kind = np.float64 if blocks else np.float32
+                world = first(metric_worlds(mdps, blank, (), kind))._replace(constants=constants)
+            for name, metric in runner.metrics.items():
+                found[f"metric {name}"] = lower(checked_metric(name, metric), state, world)
+        if form.report is not None:
+            with x64():
+                add("report", form.report, state)
+    return found
 
 
-def _lane_constants(
-    rules: Any,
-    params: dict[str, np.ndarray],
-    num_episodes: int,
-    sizes: tuple[int, int, int],
-    known: tuple[Any, Any],
-    width: int,
-    name: str,
-) -> Any:
-    """Leaves [W, ...]; lanes with the same problem and parameters share them. ``known`` is (rank, optimal policy)."""
-    made: dict[bytes, Any] = {}
-    found = []
-    for lane in range(width):
-        own = [None if x is None else np.ascontiguousarray(x[lane]) for x in known]
-        here = {name: np.asarray(value)[lane] for name, value in params.items()}
-        parts = [*own, *(here[name] for name in sorted(here))]
-        same = b"|".join(b"" if part is None else part.tobytes() for part in parts)
-        if same not in made:
-            rank, best = own
-            problem = Problem(*sizes, num_episodes=num_episodes, rank=rank, optimal_policy=best)
-            with named(name, "constants"):
-                made[same] = make_constants(rules, problem, here)
-        found.append(made[same])
-    kinds = dict.fromkeys(described(values) for values in made.values())
-    if len(kinds) > 1:
-        raise LearnerError(
-            f"learner {name!r}: constants gives {' and '.join(kinds)}; accepted: arrays of the same shapes and "
-            "types for all parameter values of one sweep"
-        )
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+_shape = jax.ShapeDtypeStruct
 
 
 def to_32_bits(name: str, tree: Any) -> Any:
     """Arrays as a 32-bit engine has them: reals rounded, whole numbers checked."""
 
+    smaller: dict[str, Any] = {"float64": np.float32, "int64": np.int32, "uint64": np.uint32}
+
     def cast(leaf: np.ndarray) -> np.ndarray:
-        if leaf.dtype == np.float64:
-            with np.errstate(over="ignore"):
-                small = leaf.astype(np.float32)
-            if (lost := leaf[np.isfinite(leaf) & ~np.isfinite(small)]).size:
-                raise ValueError(
-                    f"learner {name!r}: init gives {lost[0]:g}; accepted on the episode engine: numbers that "
-                    "float32 holds, or inf"
-                )
-            return small
-        if leaf.dtype in (np.int64, np.uint64):
-            limits = np.iinfo(np.int32 if leaf.dtype == np.int64 else np.uint32)
-            if (large := leaf[(leaf < limits.min) | (leaf > limits.max)]).size:
-                raise ValueError(
-                    f"learner {name!r}: init gives the whole number {large[0]}; "
-                    f"accepted on the episode engine: {limits.min}..{limits.max}"
-                )
-            return leaf.astype(limits.dtype)
-        return leaf
+        if leaf.dtype.name not in smaller:
+            return leaf
+        with np.errstate(over="ignore"):
+            small = leaf.astype(smaller[leaf.dtype.name])
+        if leaf.dtype.kind == "f":
+            lost = leaf[np.isfinite(leaf) & ~np.isfinite(small)]
+            what, accepted = "{:g}", "numbers that float32 holds, or inf"
+        else:
+            lost, limits = leaf[small != leaf], np.iinfo(small.dtype)
+            what, accepted = "the whole number {}", f"{limits.min}..{limits.max}"
+        if lost.size:
+            raise ValueError(
+                f"learner {name!r}: init gives {what.format(lost[0])}; accepted on the episode engine: {accepted}"
+            )
+        return small
 
     return jax.tree.map(cast, tree)
 
 
-def optimal_policies(mdps: MDP) -> np.ndarray:
-    """Optimal policies int32 [W, H, k+1] of stacked MDPs, each found alone."""
-    lanes = range(len(mdps.prob))
-    return np.stack([optimal_policy(jax.tree.map(lambda x, j=j: x[j], mdps)) for j in lanes])
+def checked_metric(name: str, metric: Metric) -> Callable[[Any, World], jax.Array]:
+    """The metric, of one run, with `check_metric`; errors say which one it is."""
 
+    def call(state: Any, world: World) -> jax.Array:
+        try:
+            return check_metric(name, metric, metric(state, world), world)
+        except Exception as error:
+            error.add_note(f"in metrics[{name!r}]")
+            raise
 
-def evaluate_metrics(metrics: Mapping[str, Metric]) -> Any:
-    """A function of (state, world, constants), leaves [W, ...], that gives all metrics of all lanes, [W, ...]."""
-
-    def one(state, world, constants):
-        seen = world._replace(constants=constants)
-        found = {}
-        for name, metric in metrics.items():
-            try:
-                found[name] = check_metric(name, metric, metric(state, seen), seen)
-            except Exception as error:
-                error.add_note(f"in metrics[{name!r}]")
-                raise
-        return found
-
-    return jax.vmap(one)
+    return call
 
 
 def check_metric(name: str, metric: Metric, value: Any, world: World) -> jax.Array:
@@ -509,33 +498,27 @@ def check_metric(name: str, metric: Metric, value: Any, world: World) -> jax.Arr
         ...
         ValueError: metrics['mine']: gives dict; accepted: a real number or an array of them
     """
-    if not isinstance(value, bool | int | float) and not hasattr(value, "dtype"):
-        shown = type(value).__name__
-    else:
-        dtype = jnp.result_type(value)
-        shown = f"{dtype}{list(jnp.shape(value))}"
+    accepted, shown, dims = (
+        "a real number or an array of them",
+        type(value).__name__,
+        dims_of(metric),
+    )
+    if isinstance(value, bool | int | float) or hasattr(value, "dtype"):
+        dtype, shape = jnp.result_type(value), jnp.shape(value)
+        shown = f"{dtype}{list(shape)}"
         if any(jnp.issubdtype(dtype, kind) for kind in REAL):
-            shown = ""
-    if shown:
-        raise ValueError(
-            f"metrics[{name!r}]: gives {shown}; accepted: a real number or an array of them"
-        )
-    named = dims_of(metric)
-    known = dict(zip(("stage", "level", "action"), world.gap.shape[-3:], strict=True))
-    seen = jnp.shape(value)
-    if named is not None and (
-        len(named) != len(seen)
-        or any(known.get(dim, size) != size for dim, size in zip(named, seen, strict=True))
-    ):
-        wanted = [f"{dim}{f' ({known[dim]})' if dim in known else ''}" for dim in named]
-        raise ValueError(
-            f"metrics[{name!r}]: gives {dtype}{list(seen)}; accepted: the axes of its dims, "
-            f"{', '.join(wanted) or 'none'}"
-        )
-    if isinstance(
-        value, int | np.ndarray | np.generic
-    ):  # jax would wrap a large whole number around
-        value = np.asarray(value, np.float64)
+            sizes = dict(zip(("stage", "level", "action"), world.gap.shape[-3:], strict=True))
+            wanted = [f"{dim}{f' ({sizes[dim]})' if dim in sizes else ''}" for dim in dims or ()]
+            accepted = f"the axes of its dims, {', '.join(wanted) or 'none'}"
+            if dims is None or (
+                len(dims) == len(shape)
+                and all(sizes.get(dim, size) == size for dim, size in zip(dims, shape, strict=True))
+            ):
+                accepted = ""
+    if accepted:
+        raise ValueError(f"metrics[{name!r}]: gives {shown}; accepted: {accepted}")
+    if isinstance(value, int | np.ndarray | np.generic):
+        value = np.asarray(value, np.float64)  # jax would wrap a large whole number around
     return jnp.asarray(value)
 
 

@@ -6,9 +6,6 @@ what an instance is stacked with, and equal instances share the work.
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -17,30 +14,13 @@ import chex
 import jax
 import numpy as np
 
-from jaxbandit.mdp import MDP
+from jaxbandit.mdp import MDP, digest
 from jaxbandit.metrics import World
 
 KEPT = 1024
 """Instances of which each function keeps its value."""
 
 Value = TypeVar("Value")
-
-
-def fingerprint(mdp: MDP) -> bytes:
-    """A digest of all that an engine sees of an MDP: equal for equal arrays.
-
-    Example:
-        >>> import jaxbandit as jb
-        >>> one, two = (jb.make_instance("prophet-uniform", horizon=2, capacity=1, num_values=3) for _ in range(2))
-        >>> fingerprint(one) == fingerprint(two)
-        True
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    for leaf in (mdp.prob, mdp.reward, mdp.next_level, mdp.start):
-        array = np.ascontiguousarray(leaf)
-        digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.digest()
 
 
 def once_per_instance(function: Callable[[MDP], Value]) -> Callable[[MDP], Value]:
@@ -53,24 +33,23 @@ def once_per_instance(function: Callable[[MDP], Value]) -> Callable[[MDP], Value
         >>> shape(mdp) is shape(mdp)
         True
     """
-    kept: OrderedDict[bytes, Value] = OrderedDict()
-    lock = threading.Lock()
+    kept: dict[str, Value] = {}
 
     @wraps(function)
     def call(mdp: MDP) -> Value:
-        name = fingerprint(mdp)
-        with lock:
-            if name in kept:
-                kept.move_to_end(name)
-                return kept[name]
-        value = function(mdp)
-        with lock:
-            kept[name] = value
-            while len(kept) > KEPT:
-                kept.popitem(last=False)
+        name = digest(mdp)
+        if (value := kept.get(name)) is None:
+            value = kept[name] = function(mdp)
+            for old in list(kept)[:-KEPT]:
+                kept.pop(old, None)
         return value
 
     return call
+
+
+def unstacked(mdps: MDP) -> list[MDP]:
+    """The MDPs of a stack [W, ...], one by one."""
+    return [jax.tree.map(lambda x, lane=lane: x[lane], mdps) for lane in range(len(mdps.prob))]
 
 
 def normalised_prob(mdp: MDP) -> np.ndarray:
@@ -112,26 +91,26 @@ def optimal_value(mdp: MDP) -> float:
         >>> round(optimal_value(mdp), 4)
         0.7778
     """
-    return _solved(mdp)[2]
+    return float(_solved(mdp)[2][0, int(mdp.start)])
 
 
 @once_per_instance
-def _solved(mdp: MDP) -> tuple[np.ndarray, np.ndarray, float]:
-    """Gaps, kernels and the optimal value, by backward induction."""
+def _solved(mdp: MDP) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gaps, kernels and Opt_{l,i} [H+1, k+1], by backward induction."""
     prob, reward = normalised_prob(mdp), np.asarray(mdp.reward, np.float64)
     following = np.asarray(mdp.next_level)
     chex.assert_equal_shape([prob, reward, following])
     H, levels, A, _ = prob.shape
     transition = np.stack([np.where(following == s, prob, 0).sum(-1) for s in range(levels)], -1)
     pay = (prob * reward).sum(-1)
-    gap, tail = np.zeros((H, levels, A)), np.zeros(levels)
+    gap, values = np.zeros((H, levels, A)), np.zeros((H + 1, levels))
     for i in reversed(range(H)):
-        value = pay[i] + (transition[i] * tail).sum(-1)
-        tail = value.max(-1)
-        gap[i] = tail[:, None] - value
-    for table in (gap, transition):
+        value = pay[i] + (transition[i] * values[i + 1]).sum(-1)
+        values[i] = value.max(-1)
+        gap[i] = values[i][:, None] - value
+    for table in (gap, transition, values):
         table.setflags(write=False)
-    return gap, transition, float(tail[int(mdp.start)])
+    return gap, transition, values
 
 
 def optimal_policy(mdp: MDP) -> np.ndarray:
@@ -146,25 +125,13 @@ def optimal_policy(mdp: MDP) -> np.ndarray:
     return np.argmin(exact_tables(mdp)[0], axis=-1).astype(np.int32)
 
 
-@once_per_instance
-def _optimal_values(mdp: MDP) -> np.ndarray:
-    """Opt_{l,i}, float64 [H+1, k+1]: the tail values of a policy without gaps."""
-    gap, transition = exact_tables(mdp)
-    pay = (normalised_prob(mdp) * np.asarray(mdp.reward, np.float64)).sum(-1)
-    values = np.zeros((len(gap) + 1, gap.shape[1]))
-    for i in reversed(range(len(gap))):
-        values[i] = (pay[i] + (transition[i] * values[i + 1]).sum(-1)).max(-1)
-    return values
-
-
 def metric_worlds(mdps: MDP, policy: np.ndarray, constants: Any, real: Any) -> World:
     """What the metrics of W lanes may look at, leaves [W, ...]."""
-    each = [jax.tree.map(lambda x, j=j: x[j], mdps) for j in range(len(mdps.prob))]
-    gaps, kernels = zip(*(exact_tables(mdp) for mdp in each), strict=True)
+    gaps, kernels, values = zip(*map(_solved, unstacked(mdps)), strict=True)
     return World(
         transition=np.stack(kernels).astype(real),
         gap=np.stack(gaps).astype(real),
-        optimal_values=np.stack([_optimal_values(mdp) for mdp in each]).astype(real),
+        optimal_values=np.stack(values).astype(real),
         start=np.asarray(mdps.start, np.int32),
         policy=policy,
         constants=constants,

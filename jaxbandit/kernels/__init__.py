@@ -5,22 +5,22 @@ A kernel plays the episodes of a call with its state in another form: `enter` ma
 checkpoints know the learner's state only. Integers are those of the learner, reals are equal to rounding.
 
 A learner with another `init`, `act`, `update` or `constants` is another learner, and has no kernel: it runs as it is,
-under ``vmap``. `ucbvi_cpu` and `ucbvi_gpu` are the kernels of UCB-VI, `others` those of the other learners.
-From outside: `find_kernel` and `Kernel`. May import: `learners`, `xla`.
+under ``vmap``. `ucbvi` has the kernels of UCB-VI, `lanes` those of the other learners.
+From outside: `find_kernel`, `kernel_or_own` and `Kernel`. May import: `learners`, `xla`.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-from jaxbandit.kernels import others, ucbvi_cpu, ucbvi_gpu
-from jaxbandit.kernels.kernel import Kernel
+from jaxbandit.kernels import lanes, ucbvi
+from jaxbandit.kernels.lanes import Kernel
 from jaxbandit.learner import Learner
 
-__all__ = ["Kernel", "find_kernel", "known_kernels"]
+__all__ = ["KERNELS", "Kernel", "find_kernel", "kernel_or_own"]
 
-FUNCTIONS = ("init", "act", "update", "constants")
+KERNELS = [*ucbvi.KERNELS, *lanes.KERNELS]
+"""All of them: learner, platform, kernel."""
 
 
 def find_kernel(learner: Learner, sizes: tuple[int, ...], platform: str) -> Kernel | None:
@@ -34,19 +34,21 @@ def find_kernel(learner: Learner, sizes: tuple[int, ...], platform: str) -> Kern
         >>> mine = learner._replace(act=lambda state, key, constants: state.policy)
         >>> find_kernel(mine, (15, 2, 5), "cpu")
     """
-    kernel = _kernels().get((*(id(getattr(learner, name)) for name in FUNCTIONS), platform))
+    kernel = _BY_FUNCTIONS.get(_functions(learner, platform))
     return kernel if kernel is not None and kernel.fits(*sizes[:3]) else None
 
 
-def known_kernels() -> list[tuple[Learner, str, Kernel]]:
-    """All of them: learner, platform, kernel."""
-    return [*ucbvi_cpu.KERNELS, *ucbvi_gpu.KERNELS, *others.KERNELS]
+def kernel_or_own(
+    learner: Learner, sizes: tuple[int, ...], platform: str, num_lanes: int
+) -> Kernel:
+    """The kernel of a learner, or its own functions under ``vmap``; a single lane as it is."""
+    own = lanes.alone if num_lanes == 1 else lanes.vmapped
+    return find_kernel(learner, sizes, platform) or own(learner)
 
 
-@cache
-def _kernels() -> dict[tuple[Any, ...], Kernel]:
-    """By the identities of functions, which live as long as the process, and platform."""
-    return {
-        (*(id(getattr(learner, name)) for name in FUNCTIONS), platform): kernel
-        for learner, platform, kernel in known_kernels()
-    }
+def _functions(learner: Learner, platform: str) -> tuple[Any, ...]:
+    """The identities of its functions, which live as long as the process, and the platform."""
+    return (*map(id, (learner.init, learner.act, learner.update, learner.constants)), platform)
+
+
+_BY_FUNCTIONS = {_functions(learner, platform): kernel for learner, platform, kernel in KERNELS}

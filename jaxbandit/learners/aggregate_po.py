@@ -48,8 +48,7 @@ from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.policy_gradient import softmax
 from jaxbandit.specs import Real, as_params, takes
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate, together
-from jaxbandit.xla.platforms import active
+from jaxbandit.xla.platforms import active, separate, together
 
 FORGETTING = 0.01
 """The least weight of the last visit in a state's baseline."""

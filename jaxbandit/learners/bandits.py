@@ -64,7 +64,7 @@ from jaxbandit.learner import Learner, Problem
 from jaxbandit.learners.model import change_if
 from jaxbandit.specs import Choice, Flag, Probability, Real, Whole, as_params, takes
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate
+from jaxbandit.xla.platforms import separate
 from jaxbandit.xla.threefry import key_words, threefry, unit_float32
 
 TIES = Choice("first", "random")

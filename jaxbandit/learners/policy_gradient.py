@@ -30,7 +30,7 @@ from jaxbandit.feedback import BanditFeedback
 from jaxbandit.learner import Learner, Problem
 from jaxbandit.specs import Real, as_params, takes
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate, together
+from jaxbandit.xla.platforms import separate, together
 from jaxbandit.xla.threefry import table_words, unit_float32
 
 if TYPE_CHECKING:  # optax is slow to import, and whoever passes an optimizer has imported it

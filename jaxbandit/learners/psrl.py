@@ -36,7 +36,7 @@ from jaxbandit.learners.bandits import open_unit
 from jaxbandit.learners.model import Model, add_episode, empty, greedy, plan
 from jaxbandit.specs import Flag, Optional, Real, as_params, takes
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate
+from jaxbandit.xla.platforms import separate
 from jaxbandit.xla.threefry import key_words, threefry
 
 NORMAL = (1.25244, 0.00686594, 0.314827, -0.00202479, 0.0435906, -0.0245487, 0.0032536)

@@ -1,6 +1,6 @@
 """What the numbers of a lane depend on: the configuration of a sweep and the programs of its learners.
 
-A learner *is* what it lowers to (`engines.functions`): at given sizes its identity are the SHA-256 of the StableHLO
+A learner *is* what it lowers to (`engines.runner`): at given sizes its identity are the SHA-256 of the StableHLO
 texts of its functions, the bytes of its constants, and the text of the engine's program around them. The same digests
 key the groups of a sweep, compiled programs and checkpoints. A callback's text does not say what it does, so a learner
 with callbacks is like no other, itself in another run included.

@@ -27,8 +27,8 @@ from jaxbandit.mdp import MDP
 from jaxbandit.sweeps.arguments import LearnerGrid, stack
 from jaxbandit.sweeps.options import Settings
 from jaxbandit.tabular import write_table
-from jaxbandit.xla.lowering import Lowered
 from jaxbandit.xla.platforms import memory_of, num_cores
+from jaxbandit.xla.programs import Lowered
 from jaxbandit.xla.threefry import fold_in
 
 Cell = tuple[str, str, int]

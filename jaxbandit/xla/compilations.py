@@ -8,7 +8,7 @@ or `jax.config`) is obeyed: nothing is set.
 
 jax writes its files in place, so a process that was killed or a full disk leaves parts of them, and another process may
 read one that is being written. What cannot be read is compiled silently; broken files are found by the next process
-(`check_entries`).
+(`tidy`).
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ COMPLAINT = "Error (reading|writing) persistent compilation cache"
 """How jax begins to say that it could not use a file; that is not the user's business."""
 SETTLED = 60.0
 """Seconds after which nobody writes to a file any more."""
+ZSTANDARD = b"\x28\xb5\x2f\xfd"
+"""How data begins that jax compressed where zstandard is installed; elsewhere it takes zlib."""
 LEAST_FREE = 2**26
 """With less space on the disk nothing is kept: a program that was written in part cannot be read."""
 SETTINGS = {
@@ -47,24 +49,18 @@ SETTINGS = {
 """Small programs are kept, too: a sweep needs dozens of them."""
 
 
-def default_cache() -> Path:
-    """The folder of this user in which compilations are kept between runs.
+def chosen_cache() -> Path | None:
+    """Where compilations are kept: as the environment says, or in this user's cache directory; None for nowhere.
 
     Example:
-        >>> default_cache().name
-        'jaxbandit'
+        >>> chosen_cache() is None or chosen_cache().is_absolute()
+        True
     """
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "jaxbandit"
-
-
-def chosen_cache() -> Path | None:
-    """Where compilations are kept, as the environment says; None for nowhere."""
-    given = os.environ.get(VARIABLE, "")
+    given = os.environ.get(VARIABLE)
     if given:
         return None if given == NOWHERE else Path(given)
     try:
-        return default_cache()
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jaxbandit"
     except RuntimeError:  # a container's user without a home
         return None
 
@@ -76,51 +72,47 @@ class PersistentCache:
         """Nobody."""
         self.lock = threading.Lock()
         self.holders = 0
-        self.before: dict[str, Any] = {}
-        self.folder: str | None = None
-        self.silence: Any = None
+        self.undo = contextlib.ExitStack()
 
     def begin(self) -> None:
         """The first to come sets jax's settings, unless the user has."""
         with self.lock:
             self.holders += 1
-            if self.holders > 1:
-                return
-            import jax
-
-            config: Any = jax.config
-            if config.jax_compilation_cache_dir is not None:
-                return
-            root = chosen_cache()
-            folder = None if root is None else usable_folder(root)
-            if folder is not None:
-                self.before = {name: getattr(config, name) for name in SETTINGS}
-                self.folder = folder
-                warnings.filterwarnings("ignore", message=COMPLAINT)
-                self.silence = warnings.filters[0]
-                for name, value in (SETTINGS | {"jax_compilation_cache_dir": folder}).items():
-                    config.update(name, value)
+            if self.holders == 1:
+                self.undo.enter_context(_our_settings())
 
     def end(self) -> None:
         """The last to go takes them back."""
         with self.lock:
             self.holders -= 1
-            if self.holders or self.folder is None:
-                return
-            import jax
-            from jax.experimental.compilation_cache import compilation_cache
+            if self.holders == 0:
+                self.undo.close()
 
-            config: Any = jax.config
-            ours, self.folder = self.folder, None
-            with contextlib.suppress(
-                ValueError
-            ):  # the user's filters may have been put back meanwhile
-                warnings.filters.remove(self.silence)  # type: ignore[attr-defined]
-            if config.jax_compilation_cache_dir != ours:
-                return  # the user has set another one meanwhile
-            for name, value in (self.before | {"jax_compilation_cache_dir": None}).items():
-                config.update(name, value)
-            compilation_cache.reset_cache()  # jax would go on using the folder that it has opened
+
+@contextlib.contextmanager
+def _our_settings() -> Iterator[None]:
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    config: Any = jax.config
+    root = chosen_cache() if config.jax_compilation_cache_dir is None else None
+    folder = None if root is None else usable_folder(root)
+    if folder is None:
+        yield
+        return
+    ours = SETTINGS | {"jax_compilation_cache_dir": folder}
+    before = {name: getattr(config, name) for name in ours}
+    warnings.filterwarnings("ignore", message=COMPLAINT)
+    silence = warnings.filters[0]
+    for name, value in ours.items():
+        config.update(name, value)
+    yield
+    with contextlib.suppress(ValueError):  # the user's filters may have been put back meanwhile
+        warnings.filters.remove(silence)  # type: ignore[attr-defined]
+    if config.jax_compilation_cache_dir == folder:  # the user has set no other one meanwhile
+        for name, value in before.items():
+            config.update(name, value)
+        compilation_cache.reset_cache()  # jax would go on using the folder that it has opened
 
 
 PERSISTENT_CACHE = PersistentCache()
@@ -166,8 +158,7 @@ def usable_folder(root: Path) -> str | None:
     if problem:
         print(f"jaxbandit: compilations are not kept: {problem}", file=sys.stderr)
         return None
-    prune(root)
-    check_entries(folder)
+    tidy(root)
     return str(folder)
 
 
@@ -183,55 +174,40 @@ def processor() -> str:
     return hashlib.sha256(seen.encode()).hexdigest()[:8]
 
 
-def prune(root: Path) -> None:
-    """Drops the files that were not used for the longest time until the folder is small enough.
+def tidy(root: Path) -> None:
+    """Drops files that were written in part, and beyond `CACHE_BYTES` those that were not used for the longest time.
 
-    Not left to jax: `jax_compilation_cache_max_size` raises an error without the package filelock.
+    Files that are whole become read-only, so that each is read once for this. Not left to jax:
+    `jax_compilation_cache_max_size` raises an error without the package filelock.
     """
-    found = []
-    for path in root.rglob("*"):
+    found, total = [], 0
+    for path in root.rglob("*-cache"):
         with contextlib.suppress(OSError):  # another process may be dropping it, too
-            if path.is_file():
-                found.append((path.stat().st_atime, path.stat().st_size, path))
-    excess = sum(size for _, size, _ in found) - CACHE_BYTES
-    for _, size, path in sorted(found):
-        if excess <= 0:
-            return
+            found.append((path.stat().st_atime, path))
+    for _, path in sorted(found, reverse=True):
         with contextlib.suppress(OSError):
-            path.unlink()
-            excess -= size
-
-
-def check_entries(folder: Path) -> None:
-    """Drops files that were written in part; those that are whole become read-only, so that each is read once for this."""
-    for path in folder.glob("*-cache"):
-        with contextlib.suppress(OSError):  # another process may be doing the same
             seen = path.stat()
-            if not seen.st_mode & 0o200 or time.time() - seen.st_mtime < SETTLED:
-                continue
-            if is_whole(path.read_bytes()):
-                path.chmod(0o444)
-            else:
+            settled = seen.st_mode & 0o200 and time.time() - seen.st_mtime >= SETTLED
+            total += seen.st_size
+            if total > CACHE_BYTES or (settled and not is_whole(path.read_bytes())):
                 path.unlink()
+            elif settled:
+                path.chmod(0o444)
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether compressed data ends where it should; jax compresses with zstandard if it is installed, else with zlib.
+    """Whether jax can read a compilation, which it compresses.
 
     Example:
-        >>> data = zlib.compress(b"a program" * 100)
-        >>> is_whole(data), is_whole(data[:-1])
-        (True, False)
+        >>> is_whole(zlib.compress(b"a program" * 100)[:-1])
+        False
     """
-    try:
-        if data[:4] == b"\x28\xb5\x2f\xfd":
-            import zstandard
+    from jax._src import compilation_cache
 
-            zstandard.ZstdDecompressor().decompress(data)
-        else:
-            zlib.decompress(data)
-    except ImportError:
-        return True  # written by another jax; this one does not read it either
-    except Exception:  # zlib.error, ZstdError: whatever is said of broken data
+    try:
+        compilation_cache.decompress_executable(data)
+    except zlib.error:
+        return data.startswith(ZSTANDARD)  # of another jax; this one does not read it
+    except Exception:  # whatever else is said of broken data
         return False
     return True

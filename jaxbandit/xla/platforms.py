@@ -1,8 +1,10 @@
 """The one place that knows the kind of device: everything that is good on one and ruin on the other is chosen here.
 
-XLA on CPU computes a value again for each of its uses unless a call that is not inlined stands between; inside such
-a call XLA on GPU fuses nothing, so there every operation is a launch. A loop over stages is free on a CPU; on a GPU it
-is a launch per turn and breaks the graph of launches that the driver replays. And so on: see `Platform`.
+XLA on CPU fuses element-wise code into its consumers and computes it again for each of them: a value [H] that is compared
+with every entry of an array [H, A, k] is recomputed A k times, and a chain with several outputs as many times as there are
+outputs. ``optimization_barrier`` does not stop it; a call that is not inlined does (`separate`). Inside such a call XLA on
+GPU fuses nothing, so there every operation is a launch. A loop over stages is free on a CPU; on a GPU it is a launch per
+turn and breaks the graph of launches that the driver replays. And so on: see `Platform`.
 
     with use("gpu"): ...      # forces the choices of a GPU, also on a CPU: the law and all integers are the same
 
@@ -14,11 +16,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, wraps
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax.experimental.xla_metadata import set_xla_metadata
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @cache
@@ -50,51 +59,37 @@ def masks_stores() -> bool:
 
 @dataclass(frozen=True)
 class Platform:
-    """Choices for one kind of device."""
+    """Choices for one kind of device; the defaults are those of a CPU."""
 
-    name: str
+    name: str = "cpu"
     """ "cpu" or "gpu"."""
-    barriers: bool
+    barriers: bool = True
     """Whether `separate` keeps XLA from fusing across it."""
-    branches: bool
+    branches: bool = True
     """Whether a condition of all lanes is a real branch; else both sides are computed, without a word to the host."""
-    straight: bool
+    straight: bool = False
     """Whether the body of an episode is straight-line code: loops over stages are unrolled."""
-    lanes: int
+    lanes: int = 16
     """The width of a tile of the episode engine, at most."""
-    tile_bytes: int | None
+    tile_bytes: int | None = None
     """What such a tile may take: it is halved until it does not take more. None: no width is too large."""
-    cache_bytes: int | None
+    cache_bytes: int | None = 2**19
     """What the learner's tables of a tile may take where it has no kernel: beyond it lanes side by side are slower."""
-    block_lanes: int
+    block_lanes: int = 32
     """The width of a tile of the block engine."""
-    workers: int
+    workers: int = 160
     """Arms that the count machine pushes side by side, at most."""
-    steps: int
+    steps: int = 16
     """Steps of the count machine between two looks for finished arms."""
-    sums_on_device: bool
+    sums_on_device: bool = False
     """Whether regrets are summed where they are made; else the host sums them."""
-    donates: bool
+    donates: bool = False
     """Whether a program takes over the memory of the state that it is given."""
-    chunk: int
+    chunk: int = 2048
     """Episodes that one call of a program plays at most."""
 
 
-CPU = Platform(
-    name="cpu",
-    barriers=True,
-    branches=True,
-    straight=False,
-    lanes=16,
-    tile_bytes=None,
-    cache_bytes=2**19,
-    block_lanes=32,
-    workers=160,
-    steps=16,
-    sums_on_device=False,
-    donates=False,
-    chunk=2048,
-)
+CPU = Platform()
 GPU = Platform(
     name="gpu",
     barriers=False,
@@ -120,7 +115,7 @@ TPU = (
     "there: engine='episodes'. JAX_PLATFORMS=cpu runs everything on the host's processor"
 )
 
-_FORCED: ContextVar[Platform | None] = ContextVar("platform", default=None)
+_FORCED: ContextVar[str | None] = ContextVar("forced", default=None)
 _ACTIVE: ContextVar[Platform | None] = ContextVar("active", default=None)
 
 
@@ -132,30 +127,21 @@ def num_cores() -> int:
 
 
 def platform_of(device: Any, forced: str | None = None) -> Platform:
-    """The choices for a jax device: those forced by an argument, by `use`, by the environment, or its own.
+    """The choices for a jax device: those forced by an argument, by the environment, by `use`, or its own.
 
     Example:
         >>> import jax
         >>> platform_of(jax.devices("cpu")[0]).name, platform_of(jax.devices("cpu")[0], "gpu").name
         ('cpu', 'gpu')
     """
-    name = forced or os.environ.get(VARIABLE)
-    if name is None:
-        inner = _FORCED.get()
-        if inner is not None:
-            return inner
-        name = device.platform
+    name = forced or os.environ.get(VARIABLE) or _FORCED.get() or device.platform
     if name not in KNOWN:
-        raise ValueError(
-            f"platform: {name!r}; accepted: cpu, gpu. {TPU}"
-            if name == "tpu"
-            else f"platform: {name!r}; accepted: cpu, gpu"
-        )
+        more = f". {TPU}" if name == "tpu" else ""
+        raise ValueError(f"platform: {name!r}; accepted: cpu, gpu{more}")
     return KNOWN[name]
 
 
-@contextlib.contextmanager
-def use(name: str) -> Iterator[Platform]:
+def use(name: str) -> AbstractContextManager[None]:
     """Forces the choices of a kind of device on whatever is run inside.
 
     Example:
@@ -164,21 +150,21 @@ def use(name: str) -> Iterator[Platform]:
         ...     platform_of(jax.devices("cpu")[0]).name
         'gpu'
     """
-    token = _FORCED.set(platform_of(None, name))
-    try:
-        yield KNOWN[name]
-    finally:
-        _FORCED.reset(token)
+    return _within(_FORCED, platform_of(None, name).name)
+
+
+def tracing_for(platform: Platform) -> AbstractContextManager[None]:
+    """While a program is traced: what `active` answers."""
+    return _within(_ACTIVE, platform)
 
 
 @contextlib.contextmanager
-def tracing_for(platform: Platform) -> Iterator[None]:
-    """While a program is traced: what `active` answers."""
-    token = _ACTIVE.set(platform)
+def _within(variable: ContextVar, value: Any) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _ACTIVE.reset(token)
+        variable.reset(token)
 
 
 def memory_of(device: Any) -> int | None:
@@ -192,6 +178,78 @@ def active() -> Platform:
     return _ACTIVE.get() or CPU
 
 
-def tracing() -> bool:
-    """Whether a program of ours is being traced, which is compiled with our options (`jaxbandit.xla.programs`)."""
-    return _ACTIVE.get() is not None
+def separate(function: Function) -> Function:
+    """``function`` compiled as a unit where the platform wants it: its arguments and results are arrays in memory.
+
+    The values are those of ``function``; only the program's cost changes. Wrap functions once, at module
+    level or in a cached factory, so that they are traced once.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> double = separate(lambda x: 2 * x)
+        >>> double(jnp.float32(3)).item()
+        6.0
+    """
+
+    @jax.jit
+    @wraps(function)
+    def compiled(*arguments):
+        with set_xla_metadata(inlineable="true"):  # the calls inside, of jnp.where and the like
+            return function(*arguments)
+
+    @wraps(function)
+    def call(*arguments):
+        if not active().barriers:
+            return function(*arguments)
+        with set_xla_metadata(inlineable="false"):
+            return compiled(*arguments)
+
+    return call  # type: ignore[return-value]
+
+
+def together(function: Function) -> Function:
+    """``function`` as one kernel where the platform wants it, whatever loops and `separate` calls are inside.
+
+    XLA on CPU runs a program as a list of kernels, and starting one costs more than the arithmetic of a few lanes. It
+    has an attribute for calls that it compiles as one function instead; an XLA that does not know it runs the call as
+    any other. Only in the programs of `jaxbandit.xla.programs`, and only for functions of our own: they hold arithmetic,
+    look-ups, slices and loops, but no sort, no scatter and no linear algebra. XLA ends the process at a parameter that is
+    not used, so arguments that are not are left out.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> steps = together(lambda x: jax.lax.fori_loop(0, 3, lambda i, x: 2 * x, x))
+        >>> steps(jnp.ones(2)).tolist()
+        [8.0, 8.0]
+    """
+
+    @wraps(function)
+    def call(*arguments):
+        if not (_ACTIVE.get() is not None and active().barriers):
+            return function(*arguments)
+        leaves, tree = jax.tree.flatten(arguments)
+        used = _used(lambda *leaves: function(*jax.tree.unflatten(tree, leaves)), leaves)
+
+        @jax.jit
+        @wraps(function)
+        def compiled(*given):
+            rest = iter(given)
+            blank = [
+                next(rest) if one else jnp.zeros_like(x)
+                for x, one in zip(leaves, used, strict=True)
+            ]
+            with set_xla_metadata(inlineable="true", xla_cpu_small_call="false"):
+                return function(*jax.tree.unflatten(tree, blank))
+
+        with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
+            return compiled(*(x for x, one in zip(leaves, used, strict=True) if one))
+
+    return call  # type: ignore[return-value]
+
+
+def _used(function: Callable, leaves: list[Any]) -> list[bool]:
+    """Which of its arguments a function uses."""
+    inner = jax.make_jaxpr(function)(*leaves).jaxpr
+    found = {id(x) for equation in inner.eqns for x in equation.invars}
+    found |= {id(x) for x in inner.outvars}
+    return [id(x) in found for x in inner.invars]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.engines.runner import initial_states, optimal_policies, to_32_bits
+from jaxbandit.engines import make_runner
+from jaxbandit.engines.runner import to_32_bits
 from jaxbandit.learner import Learner
 from jaxbandit.planning import gaps
 from jaxbandit.xla.compat import x64
@@ -23,6 +24,18 @@ MDPS = jax.tree.map(
 )
 
 
+def first_states(init, constants=None, requires=(), **params):
+    """The states of two lanes, one for each MDP, and their constants."""
+    learner = Learner(
+        init=init, act=lambda *_: None, update=lambda state, *_: state, constants=constants,
+        requires=requires, params={name: np.float64([x, x]) for name, x in params.items()}, name="toy",
+    )  # fmt: skip
+    runner = make_runner("episodes", learner, MDPS, KEYS[:, None], 2**30, np.asarray([2**30]))
+    with x64():
+        function, args = runner.first_lanes(2)
+        return function(*args), args[-1]
+
+
 def test_constants_are_made_once_for_equal_lanes_and_init_gets_them():
     calls = []
 
@@ -30,44 +43,35 @@ def test_constants_are_made_once_for_equal_lanes_and_init_gets_them():
         calls.append(problem)
         return {"c": params["scale"] * problem.num_episodes}
 
-    def init(problem, constants, key):
-        return 2 * constants["c"]
-
-    rules = Learner(init, None, None, constants=constants, name="toy").rules
-    params = {"scale": np.float64([2, 2])}
-    with x64():
-        function, args = initial_states(rules, (), MDPS, params, KEYS, 2**60)
-        states = function(*args)
-    assert len(calls) == 1
+    states, found = first_states(
+        lambda problem, constants, key: 2 * constants["c"], constants, scale=2
+    )
+    assert len(calls) == 2  # of one lane for its size, and of two
     assert type(calls[0].num_episodes) is int
-    np.testing.assert_array_equal(args[-1]["c"], np.float64([2**61, 2**61]))
-    np.testing.assert_array_equal(states, np.float64([2**62, 2**62]))
+    np.testing.assert_array_equal(found["c"], np.float64([2**31, 2**31]))
+    np.testing.assert_array_equal(states, np.float64([2**32, 2**32]))
 
 
-def test_only_what_a_learner_needs_is_handed_over():
-    seen = {}
+@pytest.mark.parametrize("requires", [(), ("rank",), ("optimal_policy",)])
+def test_only_what_a_learner_needs_is_handed_over(requires):
+    """To `constants`, for each MDP, and to `init`."""
+    seen, exact = [], []
 
     def init(problem, constants, key):
-        seen.update(rank=problem.rank, best=problem.optimal_policy)
+        seen.append(problem)
         return jnp.zeros(())
 
-    rules = Learner(init, None, None, name="toy").rules
-    with x64():
-        for needs in ((), ("rank",), ("optimal_policy",)):
-            function, args = initial_states(rules, needs, MDPS, {}, KEYS, 10)
-            function(*args)
-            assert (seen["rank"] is not None, seen["best"] is not None) == (
-                "rank" in needs,
-                "optimal_policy" in needs,
-            )
-
-
-def test_optimal_policies_have_no_gap():
-    policies = optimal_policies(MDPS)
-    for lane in range(2):
-        gap = np.asarray(gaps(jax.tree.map(lambda x, lane=lane: x[lane], MDPS)))
-        chosen = np.take_along_axis(gap, policies[lane][..., None], axis=-1)
-        assert np.abs(chosen).max() < 1e-6  # planning is float32, of values at most 1
+    first_states(init, lambda problem, params: exact.append(problem) or (), requires)
+    for each in seen + exact:
+        assert (each.rank is not None, each.optimal_policy is not None) == (
+            "rank" in requires,
+            "optimal_policy" in requires,
+        )
+    if "optimal_policy" in requires:
+        for lane in range(2):
+            gap = np.asarray(gaps(jax.tree.map(lambda x, lane=lane: x[lane], MDPS)))
+            chosen = np.take_along_axis(gap, exact[lane - 2].optimal_policy[..., None], axis=-1)
+            assert np.abs(chosen).max() < 1e-6  # planning is float32, of values at most 1
 
 
 def test_numbers_that_do_not_fit_are_refused():

@@ -38,25 +38,18 @@ def test_probabilities_sum_to_one():
     np.testing.assert_allclose(tables.exact_tables(scaled)[1].sum(-1), 1, rtol=1e-14)
 
 
-def test_equal_instances_share_the_work_and_others_do_not():
+def test_equal_instances_share_the_work_and_others_do_not(monkeypatch):
+    """And only so many are kept."""
+    monkeypatch.setattr(tables, "KEPT", 2)
     calls = []
     count = tables.once_per_instance(lambda mdp: calls.append(1) or len(calls))
     one, other = drawn(), drawn(seed=1)
     copied = jax.tree.map(np.array, one)
     assert [count(mdp) for mdp in (one, copied, other, one, other)] == [1, 1, 2, 1, 2]
     assert count(one._replace(start=np.int32(2))) == 3
+    assert count(one) == 4
 
 
 def test_shared_tables_cannot_be_written_to():
     with pytest.raises(ValueError, match="read-only"):
         tables.exact_tables(drawn())[0][0] = 1
-
-
-def test_only_so_many_are_kept(monkeypatch):
-    monkeypatch.setattr(tables, "KEPT", 2)
-    calls = []
-    count = tables.once_per_instance(lambda mdp: calls.append(1) or len(calls))
-    first = drawn()
-    for start in (1, 2, 3, 1):
-        count(first._replace(start=np.int32(start)))
-    assert len(calls) == 4

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.engines.episodes.loop import vmapped
 from jaxbandit.feedback import Trajectory, observe
-from jaxbandit.kernels import find_kernel, known_kernels, ucbvi_cpu
+from jaxbandit.kernels import KERNELS, find_kernel, ucbvi
+from jaxbandit.kernels.lanes import vmapped
 from jaxbandit.learner import Problem, make_constants
 from jaxbandit.xla.platforms import GPU, tracing_for
 
@@ -21,7 +21,7 @@ BANDITS = ("ucb1", "moss", "kl-ucb", "imed", "thompson")
 """Which take K arms and nothing else."""
 CASES = [
     (f"{learner.name} {platform} {number}", learner, platform)
-    for number, (learner, platform, _) in enumerate(known_kernels())
+    for number, (learner, platform, _) in enumerate(KERNELS)
 ]
 
 
@@ -61,7 +61,7 @@ def test_a_kernel_is_its_learner(learner, platform, sizes):
             for x in (_step(learner, kernel, platform), _step(learner, vmapped(learner), "cpu"))
         ]
         enter, leave = (jax.jit(getattr(kernel, name)) for name in ("enter", "leave"))
-        inner, plain, random = enter(first, keys[0], constants), first, np.random.default_rng(0)
+        inner, plain, random = enter(first, constants), first, np.random.default_rng(0)
         cut = inner
         act = jax.jit(kernel.act)
         for t in range(EPISODES):
@@ -74,7 +74,7 @@ def test_a_kernel_is_its_learner(learner, platform, sizes):
             np.testing.assert_allclose(played, expected, rtol=1e-5, atol=1e-6)
             cut = both[0](cut, keys[t], seen, constants, True)[0]
             if t % 5 == 0:
-                cut = enter(leave(cut, constants), keys[t], constants)
+                cut = enter(leave(cut, constants), constants)
         if platform == "gpu":  # an episode that does not count
             inner = both[0](inner, keys[0], seen, constants, False)[0]
         found, again = leave(inner, constants), leave(cut, constants)
@@ -116,10 +116,10 @@ def test_entries_of_wide_tables_are_those_of_narrow_ones(monkeypatch):
     after = jnp.asarray(random.normal(size=(3, 8)).astype(np.float32))
     ways = []
     for limit, masks in ((100, False), (1, False), (1, True)):
-        monkeypatch.setattr(ucbvi_cpu, "LOOKED_UP_FROM", limit)
-        monkeypatch.setattr(ucbvi_cpu, "masks_stores", lambda masks=masks: masks)
-        before = ucbvi_cpu.read(table, entry)
-        ways.append((before, ucbvi_cpu.write(table, entry, jnp.where(entry < 0, 0, after), before)))
+        monkeypatch.setattr(ucbvi, "LOOKED_UP_FROM", limit)
+        monkeypatch.setattr(ucbvi, "masks_stores", lambda masks=masks: masks)
+        before = ucbvi.read(table, entry)
+        ways.append((before, ucbvi.write(table, entry, jnp.where(entry < 0, 0, after), before)))
     for way in ways[1:]:
         jax.tree.map(np.testing.assert_array_equal, ways[0], way)
     np.testing.assert_array_equal(ways[0][1][:, :, 2], table[:, :, 2])

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import pytest
 import scipy.stats  # noqa: F401  (parts of numpy load once a process)
 
-from jaxbandit.xla.lowering import lower
+from jaxbandit.xla.programs import lower
 
 _, *SECTIONS = Path(__file__).with_name("reached.txt").read_text().split("\n== ")
 WAYS = {name: text for name, _, text in (section.partition("\n") for section in SECTIONS)}

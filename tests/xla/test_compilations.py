@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -174,11 +175,11 @@ def test_the_command_line_keeps_for_good(tmp_path, unset):
 def test_the_folder_is_pruned_from_the_oldest(tmp_path, monkeypatch):
     monkeypatch.setattr(compilations, "CACHE_BYTES", 25)
     for age, name in enumerate(("new", "middle", "old")):
-        file = tmp_path / name / "entry"
+        file = tmp_path / name / "entry-cache"
         file.parent.mkdir()
         file.write_bytes(b"x" * 10)
-        os.utime(file, (1000 - age, 1000 - age))
-    compilations.prune(tmp_path)
+        os.utime(file, (time.time() - age,) * 2)
+    compilations.tidy(tmp_path)
     assert {file.parent.name for file in files_in(tmp_path)} == {"middle", "new"}
 
 
@@ -187,7 +188,6 @@ def test_where_it_is(monkeypatch, home):
     monkeypatch.setenv("XDG_CACHE_HOME", home)
     monkeypatch.delenv(compilations.VARIABLE, raising=False)
     expected = Path(home) if home else Path.home() / ".cache"
-    assert compilations.default_cache() == expected / "jaxbandit"
-    assert compilations.chosen_cache() == compilations.default_cache()
+    assert compilations.chosen_cache() == expected / "jaxbandit"
     monkeypatch.setenv(compilations.VARIABLE, "here")
     assert compilations.chosen_cache() == Path("here")

@@ -22,8 +22,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.xla.barriers import separate
-from jaxbandit.xla.platforms import active
+from jaxbandit.xla.platforms import active, separate
 
 Attempt = tuple[jax.Array, jax.Array]
 """Whether it is accepted, and the number."""

@@ -70,8 +70,7 @@ from jaxbandit.engines.tables import normalised_prob, once_per_instance
 from jaxbandit.learner import Blocks
 from jaxbandit.mdp import MDP
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate, together
-from jaxbandit.xla.platforms import active
+from jaxbandit.xla.platforms import active, separate, together
 from jaxbandit.xla.threefry import fold_in, threefry, unit_float64
 
 MAX_STATES, MAX_OUTCOMES = 63, 2**18

@@ -105,7 +105,7 @@ class BlockRunner(Runner):
     def start_tile(self, tile: TileArrays) -> Carry:
         """The carry of a tile before the first episode; lanes that are padding have nothing left to play."""
         carry = self._first_carry(tile)
-        self.check_reports(carry["state"])
+        self.reported()
         measured = {}
         if self.metrics:
             measured = self._measure(tile, carry["state"], self._play(tile, carry, 0)[1])

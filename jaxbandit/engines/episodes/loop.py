@@ -9,17 +9,15 @@ The regret of an episode is exact: the expected sum of the gaps Opt_{l,i} - Q*_{
 (`jaxbandit.planning.regret`), not a sampled return. A call returns the regret of every episode; they are summed in
 float64, in order, so that no total depends on how the episodes were cut into calls.
 
-Every policy is checked where it is used, at no cost: an invalid policy has regret nan, which the host sees.
-
 A policy is a table of actions, int [H, k+1, W], or of action probabilities, float [H, k+1, A, W]. Shapes and types are
 known before anything runs. Values are checked on the device where they are used: an action out of range, or
-probabilities that are negative, nan or do not sum to 1, make the regret of that episode nan (`regrets`), and a nan
+probabilities that are negative, nan or do not sum to 1, make the regret of that episode nan (`environment`), and a nan
 never becomes a result: the host finds the episode and then the place (`explain`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import chex
@@ -27,16 +25,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regrets
-from jaxbandit.engines.episodes.simulation import Sizes, simulate
-from jaxbandit.engines.episodes.world import EpisodeWorld, by_outcomes
+from jaxbandit.engines.episodes.environment import (
+    EpisodeWorld,
+    Sizes,
+    by_levels,
+    draw_actions,
+    is_randomised,
+    randomised_regrets,
+    regrets,
+    simulate,
+)
 from jaxbandit.errors import LearnerError
 from jaxbandit.feedback import feedback_kind, observe
-from jaxbandit.kernels import Kernel, find_kernel
-from jaxbandit.learner import Learner, in_32_bits, is_policy, wrong_policy
+from jaxbandit.kernels import kernel_or_own
+from jaxbandit.learner import Learner, is_policy, wrong_policy
 from jaxbandit.types import Array
-from jaxbandit.xla.barriers import separate, together
-from jaxbandit.xla.platforms import active
+from jaxbandit.xla.platforms import active, separate, together
 from jaxbandit.xla.threefry import fold_in, threefry
 
 STRETCH = 32
@@ -54,60 +58,6 @@ class Lanes(NamedTuple):
     """uint32 [W] each: the words of the lanes' keys."""
     constants: Any
     """The learner's."""
-
-
-def lane_functions(learner: Learner, sizes: Sizes, lanes: int) -> Kernel:
-    """The learner over lanes: its kernel for the platform, or its own functions under ``vmap``; a single lane as it is."""
-    kernel = find_kernel(learner, sizes, active().name)
-    return kernel or (alone(learner) if lanes == 1 else vmapped(learner))
-
-
-def alone(learner: Learner) -> Kernel:
-    """The learner's own functions in one lane, where branches are branches and products those of matrices."""
-
-    def act(state: Any, keys: Any, constants: Any) -> Any:
-        return in_32_bits(learner.act(state, keys[0], _first(constants)))[..., None]
-
-    def update(state: Any, policy: Any, seen: Any, constants: Any, live: Any) -> Any:
-        policy, seen = jax.tree.map(lambda x: x[..., 0], (policy, seen))
-        after = learner.update(state, policy, seen, _first(constants))
-        if live is None:
-            return after
-        return jax.tree.map(lambda new, old: jnp.where(live, new, old), after, state)
-
-    return Kernel(
-        enter=lambda state, keys, constants: _first(state),
-        act=act,
-        update=update,
-        leave=lambda state, constants: jax.tree.map(lambda x: jnp.asarray(x)[None], state),
-    )
-
-
-def _first(tree: Any) -> Any:
-    return jax.tree.map(lambda x: x[0], tree)
-
-
-def vmapped(learner: Learner) -> Kernel:
-    """The learner's own functions over lanes."""
-    given: Any = learner.act
-
-    def one(state: Any, key: Any, constants: Any) -> Any:
-        return in_32_bits(given(state, key, constants))
-
-    each: Any = jax.vmap(learner.update, (0, -1, -1, 0))
-
-    def update(state: Any, policy: Any, seen: Any, constants: Any, live: Any) -> Any:
-        after = each(state, policy, seen, constants)
-        if live is None:
-            return after
-        return jax.tree.map(lambda new, old: jnp.where(live, new, old), after, state)
-
-    return Kernel(
-        enter=lambda state, keys, constants: state,
-        act=jax.vmap(one, (0, 0, 0), -1),
-        update=update,
-        leave=lambda state, constants: state,
-    )
 
 
 def scan_live(body: Callable, carry: Any, turns: Any, live: Array) -> tuple[Any, Any]:
@@ -148,73 +98,69 @@ def run_chunk(
     fold_in(fold_in(key, 1), t) for the learner, so any cut into calls gives the same numbers. Regrets beyond ``count``
     mean nothing; the regret of an invalid policy is nan.
     """
-    kernel = lane_functions(learner, sizes, *lanes.keys[0].shape)
-    world, width, constants = lanes.world, lanes.keys[0].shape, lanes.constants
-    check_lanes(sizes, lanes)
-    chex.assert_shape([first, count], ())
+    world, keys, constants = lanes
+    (H, _, A, _), width = sizes, len(keys[0])
+    chex.assert_shape([*keys, world.start], (width,))
+    kernel = kernel_or_own(learner, sizes, active().name, width)
     # Two streams: whatever a learner draws, the environment's bits stay, and all learners meet the same ones.
-    public = fold_in(lanes.keys, jnp.zeros_like(lanes.keys[0]))
-    private = learner_keys(lanes.keys)
-    inner = kernel.enter(state, episode_keys(private, first), constants)
-    form = PolicyForm(learner.name, sizes, jax.eval_shape(kernel.act, inner, private, constants))
-    outcomes = sizes.num_outcomes if by_outcomes(sizes.width, sizes.num_outcomes) else 0
-    drawn = (sizes.horizon, form.randomised, feedback_kind(learner.feedback).random_bits)
+    public = fold_in(keys, jnp.zeros_like(keys[0]))
+    private = learner_keys(keys)
+    inner = kernel.enter(state, constants)
+    randomised = is_randomised(jax.eval_shape(kernel.act, inner, private, constants))
+    bits_of = _stretch_bits(H, randomised, feedback_kind(learner.feedback).random_bits)
+
+    def act(inner, time):
+        return kernel.act(inner, episode_keys(private, time), constants)
+
+    def numbers(policy):
+        """As the engine computes with it: sums of half floats would be rounded to 1, and bounds such as -1 have no meaning
+        in unsigned types."""
+        return policy.astype(jnp.float32 if randomised else jnp.int32)
+
+    def flat(policy):
+        return numbers(policy) if randomised else by_levels(numbers(policy))
+
+    def packed(policy):
+        return policy if randomised else _pack(A)(policy[1:])
 
     @together
     def environment(world, policy, bits):
         """Plays an episode; and its policy in few bytes."""
-        policy = form.from_levels(policy)
-        episode = simulate(sizes, world, policy, bits.reshape(-1, *width))
-        return episode, form.packed(policy)
+        bits = bits.reshape(-1, width)
+        actions = by_levels(draw_actions(policy, bits[H : 2 * H])) if randomised else policy
+        return simulate(sizes, world, actions, bits[:H]), packed(policy)
 
     def play(inner, turn, live):
         time, bits = turn
-        policy = kernel.act(inner, episode_keys(private, time), constants)
-        episode, packed = environment(world, form.by_levels(form.numbers(policy)), bits)
-        chex.assert_shape(list(episode), (sizes.horizon, *width))
-        seen = observe(learner.feedback, episode, bits[-width[0] :])
-        return kernel.update(inner, policy, seen, constants, live), packed
+        policy = act(inner, time)
+        episode, few_bytes = environment(world, flat(policy), bits)
+        seen = observe(learner.feedback, episode, bits[-width:])
+        return kernel.update(inner, policy, seen, constants, live), few_bytes
+
+    def regrets_of(policies):
+        if randomised:
+            return randomised_regrets(sizes, world, policies)
+        return regrets(sizes, world, policies.reshape(*policies.shape[:2], H, width))
 
     def play_stretch(inner, start):
         """`STRETCH` episodes, then the regrets of their policies [STRETCH, W]."""
-        numbers = start + jnp.arange(STRETCH, dtype=jnp.int32)
-        times = first + numbers.astype(jnp.uint32)
-        turns = (times, _stretch_bits(*drawn)(public, times).reshape(STRETCH, -1))
+        number = start + jnp.arange(STRETCH, dtype=jnp.int32)
+        times = first + number.astype(jnp.uint32)
+        turns = (times, bits_of(public, times).reshape(STRETCH, -1))
         if active().branches:
-            one = lambda inner, turn: play(inner, turn, None)  # noqa: E731
-            inner, policies = scan_live(one, inner, turns, numbers < count)
+            one = partial(play, live=None)
+            inner, policies = scan_live(one, inner, turns, number < count)
         else:  # a branch would ask the host: dead turns are played, and change nothing
             inner, policies = jax.lax.scan(
-                lambda inner, turn: play(inner, *turn), inner, (turns, numbers < count)
+                lambda inner, turn: play(inner, *turn), inner, (turns, number < count)
             )
         return inner, regrets_of(policies)
 
-    def regrets_of(policies):
-        if form.randomised:
-            return randomised_regrets(world, policies, outcomes)
-        return deterministic_regret(world, form.unpacked(policies, *width), outcomes)
-
     starts = jnp.arange(0, active().chunk, STRETCH, dtype=jnp.int32)
-    inner, regrets = scan_live(play_stretch, inner, starts, starts < count)
-    following = episode_keys(private, first + count.astype(jnp.uint32))
-    policy = form.numbers(kernel.act(inner, following, constants))
-    gap = regrets_of(form.packed(policy)[None])[0]
-    return kernel.leave(inner, constants), regrets.reshape(-1, *width), policy, gap
-
-
-def check_lanes(sizes: Sizes, lanes: Lanes) -> None:
-    """That tables and keys belong to the same lanes and sizes: a wrong one would be broadcast in silence.
-
-    Looks at shapes alone, so it costs nothing in a compiled program.
-    """
-    H, k, A = sizes[:3]
-    world, width = lanes.world, lanes.keys[0].shape
-    chex.assert_rank(lanes.keys[0], 1)
-    chex.assert_shape([*lanes.keys, world.start], width)
-    chex.assert_shape(world.row, (H, *width))
-    chex.assert_shape(world.gap, (H, k, A, *width))
-    if not by_outcomes(k, sizes.num_outcomes):
-        chex.assert_shape(world.transition, (H, k, A, k, *width))
+    inner, regret = scan_live(play_stretch, inner, starts, starts < count)
+    policy = act(inner, first + count.astype(jnp.uint32))
+    gap = regrets_of(packed(flat(policy))[None])[0]
+    return kernel.leave(inner, constants), regret.reshape(-1, width), numbers(policy), gap
 
 
 def learner_keys(keys: tuple[Array, Array]) -> jax.Array:
@@ -243,68 +189,21 @@ def episode_bits(
     ``coin`` is flipped after the episode (one-bit feedback), it takes c = `COIN`: none depends on H.
     Only the first half of every block is used: XLA would compute the block again for the second.
     """
-    count = horizon * (2 if actions else 1) + coin
-    shape = (times.size, count, *key[0].shape)
-    place = jax.lax.broadcasted_iota(jnp.uint32, shape, 1)
-    counter = place
-    if actions:
-        counter = jnp.where(place < horizon, place, place + jnp.uint32(ACTIONS - horizon))
-    if coin:
-        counter = jnp.where(place == count - 1, jnp.uint32(COIN), counter)
-    time = jnp.broadcast_to(times[:, None, None], shape)
-    return threefry((key[0][None, None], key[1][None, None]), (time, counter))[0]
-
-
-class PolicyForm:
-    """The kind of policies that a learner plays on MDPs of one size."""
-
-    def __init__(self, name: str, sizes: Any, policy: Any):
-        """``policy`` is one with lanes last, or its shape: a wrong shape or type is an error at once."""
-        H, k, A = sizes[:3]
-        self.horizon, self.num_actions = H, A
-        self.randomised = not jnp.issubdtype(policy.dtype, jnp.integer)
-        wanted = (H, k + 1, A) if self.randomised else (H, k + 1)
-        seen = tuple(policy.shape[:-1])
-        if (self.randomised and not jnp.issubdtype(policy.dtype, jnp.floating)) or seen != wanted:
-            raise LearnerError(
-                f"learner {name!r}: act gives {policy.dtype}{list(seen)}; accepted: actions, integers "
-                f"[H, k+1] = {[H, k + 1]}, or probabilities, floats [H, k+1, A] = {[H, k + 1, A]}"
-            )
-        self.packed_type = jnp.int8 if A < 127 else jnp.int32
-
-    def numbers(self, policy: Array) -> jax.Array:
-        """What the learner gave, as the engine computes with it: int32 or float32. Sums of half floats would be
-        rounded to 1, and bounds such as -1 have no meaning in unsigned types."""
-        return jnp.asarray(policy).astype(jnp.float32 if self.randomised else jnp.int32)
-
-    def by_levels(self, policy: Array) -> jax.Array:
-        """Actions [k+1, HW], so that kernels run over stages and lanes as one axis; probabilities as they are."""
-        if self.randomised:
-            return policy
-        return jnp.moveaxis(policy, 1, 0).reshape(policy.shape[1], -1)
-
-    def from_levels(self, policy: Array) -> jax.Array:
-        """What `by_levels` has taken apart."""
-        if self.randomised:
-            return policy
-        return jnp.moveaxis(policy.reshape(policy.shape[0], self.horizon, -1), 0, 1)
-
-    def packed(self, policy: Array) -> jax.Array:
-        """The actions [k, HW] from level 1 on in few bytes; those out of range become -1 or A. Probabilities as they are."""
-        if self.randomised:
-            return policy
-        return _pack(self.num_actions, self.packed_type)(self.by_levels(policy)[1:])
-
-    def unpacked(self, policies: Array, lanes: int) -> jax.Array:
-        """Packed actions [E, k, HW] as [E, k, H, W]."""
-        return policies.reshape(*policies.shape[:2], self.horizon, lanes)
+    stages = np.arange(horizon, dtype=np.uint32)
+    counters = [stages, stages + np.uint32(ACTIONS)][: 1 + actions]
+    counter = np.concatenate([*counters, np.full(int(coin), COIN, np.uint32)])
+    words = (key[0][None, None], key[1][None, None])
+    return threefry(words, (times[:, None, None], jnp.asarray(counter)[None, :, None]))[0]
 
 
 @cache
-def _pack(num_actions: int, packed_type: Any):
+def _pack(num_actions: int):
+    """Actions in few bytes; those out of range become -1 or A."""
+
     @separate
     def pack(actions):
-        return jnp.clip(actions, -1, num_actions).astype(packed_type)
+        few_bytes = jnp.int8 if num_actions < 127 else jnp.int32
+        return jnp.clip(actions, -1, num_actions).astype(few_bytes)
 
     return pack
 

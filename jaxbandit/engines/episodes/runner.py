@@ -1,12 +1,11 @@
 """Drives the episode engine: chunks of episodes on the devices, sums of regret in float64 on the host or there.
 
-Sums are made strictly in order, so that they do not depend on how episodes were cut into calls. On the host by NumPy,
-or on the device: there a turn of a loop adds 32 episodes in one kernel, and only the sums at the recorded episodes
-come back. Both add the same numbers in the same order, so their bits are equal."""
+Sums are made strictly in order, so that they do not depend on how episodes were cut into calls. On the host by NumPy, or
+on the device, where a turn of a loop adds 32 episodes in one kernel. Both add the same numbers in the same order, so their
+bits are equal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NoReturn
 
@@ -15,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.engines.episodes import loop
+from jaxbandit.engines.episodes.environment import MOST_OUTCOMES, Sizes, make_episode_world
 from jaxbandit.engines.episodes.loop import explain
-from jaxbandit.engines.episodes.world import MOST_OUTCOMES, make_episode_world
 from jaxbandit.engines.runner import (
     Carry,
     Runner,
@@ -53,7 +52,7 @@ class EpisodeRunner(Runner):
                 f"MDP: {outcomes} outcomes per state and action; accepted on the episode engine: "
                 f"at most {MOST_OUTCOMES}"
             )
-        self.all_sizes = loop.Sizes(*self.sizes, outcomes)
+        self.all_sizes = Sizes(*self.sizes, outcomes)
         self._lanes: dict[int, loop.Lanes] = {}
 
     @property
@@ -62,17 +61,20 @@ class EpisodeRunner(Runner):
         return self.rules
 
     @cached_property
+    def kernel(self) -> Any:
+        """The fast form of the learner that it runs, if there is one."""
+        return find_kernel(self.rules, self.sizes, self.platform.name)
+
+    @cached_property
     def width(self) -> int:
         """The kernel's or the platform's, halved until a tile takes no more than it may there; without a kernel, until the
         learner's tables fit into a cache."""
-        kernel = find_kernel(self.rules, self.sizes, self.platform.name)
-        width, most = self.platform.lanes, self.platform.tile_bytes
-        if kernel is not None and kernel.lanes is not None:
-            width = kernel.lanes
-        while most is not None and width > 1 and width * self.bytes_per_lane > most:
-            width //= 2
-        cache = None if kernel is not None else self.platform.cache_bytes
-        while cache is not None and width > 1 and width * self.learner_bytes() > cache:
+        width = (self.kernel and self.kernel.lanes) or self.platform.lanes
+        most, cache = self.platform.tile_bytes, None if self.kernel else self.platform.cache_bytes
+        while width > 1 and (
+            (most is not None and width * self.bytes_per_lane > most)
+            or (cache is not None and width * self.learner_bytes() > cache)
+        ):
             width //= 2
         return width
 
@@ -105,7 +107,7 @@ class EpisodeRunner(Runner):
     def start_tile(self, tile: TileArrays) -> Carry:
         """The carry before the first episode."""
         _, state = self._begin(tile)
-        self.check_reports(state)
+        self.reported()
         # A wrong first policy is told before anything runs.
         _, _, policy, gap = self._play(tile, state, 0, 0)
         self._refuse(tile, policy, gap, 1)
@@ -133,12 +135,13 @@ class EpisodeRunner(Runner):
         done = int(carry["episode"])
         state, regrets, policy, gap = self._play(tile, carry["state"], done, count)
         due = np.flatnonzero((self.points > done) & (self.points <= done + count))
-        total, sums = self._sums(tile, carry["total"], regrets, count, self.points[due] - done - 1)
+        sums = self._sums(tile, carry["total"], regrets, count)
+        total = sums[count - 1].copy()
         if np.isnan(total[: tile.used]).any():
             self._blame(tile, carry, np.asarray(regrets)[:count, : tile.used])
         self._refuse(tile, policy, gap, done + count + 1)
         curve = carry["curve"].copy()
-        curve[:, due] = sums.T
+        curve[:, due] = sums[self.points[due] - done - 1].T
         metrics = dict(carry["metrics"])
         if self.metrics and due.size and self.points[due[-1]] == done + count:
             for name, value in self._measure(tile, state, policy).items():
@@ -152,22 +155,14 @@ class EpisodeRunner(Runner):
             "metrics": metrics,
         }
 
-    def _sums(
-        self, tile: TileArrays, total: np.ndarray, regrets: Any, count: int, rows: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Regrets of ``count`` episodes added to ``total`` [W]: the new total, and the sums [rows, W] after some of them."""
+    def _sums(self, tile: TileArrays, total: np.ndarray, regrets: Any, count: int) -> np.ndarray:
+        """The sums [>= count, W] after each of ``count`` episodes, from the sum before and regrets [chunk, W]."""
         if not self.platform.sums_on_device:
-            found = host_sums(total, regrets, count)
-            return found[-1], found[rows]
+            sums = np.concatenate([total[None], np.asarray(regrets)[:count].astype(np.float64)])
+            return np.cumsum(sums, axis=0)[1:]
         with x64():
             args = (total, regrets, np.int32(count))
-            sums = self.execute("sums", device_sums, args, tile.device, small=True)
-            taken = [
-                np.asarray(self.execute("rows", take_rows, (sums, piece), tile.device, small=True))
-                for piece in padded(np.append(rows, count - 1))
-            ]
-        found = np.concatenate(taken)[: len(rows) + 1]
-        return found[-1], found[:-1]
+            return np.asarray(self.execute("sums", device_sums, args, tile.device, small=True))
 
     def _measure(self, tile: TileArrays, state: Any, policy: Any) -> dict[str, np.ndarray]:
         if not self.metrics:
@@ -187,27 +182,25 @@ class EpisodeRunner(Runner):
         All but the last are on the device. Where the platform wants it, the state is handed over and not held twice.
         """
         with x64(False):
-            program, donate = self._program(tile, state, done, count)
-            after, regrets, policy, following = self.execute(*program, tile.device, donate)
-        return after, regrets, policy, np.asarray(following, np.float64)
+            name, function, args, donate = self._program(tile, state, done, count)
+            found = self.execute(name, function, args, tile.device, donate)
+        return (*found[:3], np.asarray(found[3], np.float64))
 
-    def _program(
-        self, tile: TileArrays, state: Any, done: int, count: int
-    ) -> tuple[tuple[Any, Callable, tuple], tuple[int, ...]]:
+    def _program(self, tile: TileArrays, state: Any, done: int, count: int) -> tuple[Any, ...]:
         """Name, function and arguments of the program that plays episodes, and which of them it may overwrite."""
-        fast = find_kernel(self.rules, self.sizes, self.platform.name) is not None
-        name = ("episodes", self.key("act", "update", "feedback"), fast, self.all_sizes)
+        keys = self.key("act", "update", "feedback")
+        name = ("episodes", keys, self.kernel is not None, self.all_sizes)
         function = partial(loop.run_chunk, self.rules, self.all_sizes)
         args = (self.lanes(tile), state, jnp.uint32(done), jnp.int32(count))
-        return (name, function, args), (1,) if self.platform.donates else ()
+        return name, function, args, (1,) if self.platform.donates else ()
 
     def engine_digest(self) -> str:
         """The digest of the program that plays episodes."""
         tile = self.tiles[0]
         _, state = self._begin(tile)
         with x64(False):
-            program, donate = self._program(tile, state, 0, 0)
-            return PROGRAMS.digest(*program, tile.device, self.platform, donate)
+            name, function, args, donate = self._program(tile, state, 0, 0)
+            return PROGRAMS.digest(name, function, args, tile.device, self.platform, donate=donate)
 
     def _refuse(self, tile: TileArrays, policy: Any, gap: np.ndarray, episode: int) -> None:
         """What is no policy has the regret nan: it stops the run."""
@@ -261,54 +254,22 @@ def first_axis(policy: Any) -> np.ndarray:
 
 TERMS = 32
 """Episodes that one kernel adds."""
-MARKS = 16
-"""Rows that one call takes out."""
-
-
-def host_sums(total: np.ndarray, regrets: Array, count: int) -> np.ndarray:
-    """float64 [count, W]: the sums after each episode, from the sum [W] before and regrets [chunk, W].
-
-    Example:
-        >>> host_sums(np.ones(1), np.full((4, 1), 0.5, np.float32), 2).tolist()
-        [[1.5], [2.0]]
-    """
-    sums = np.concatenate([total[None], np.asarray(regrets)[:count].astype(np.float64)])
-    return np.cumsum(sums, axis=0)[1:]
 
 
 def device_sums(total: Array, regrets: Array, count: Array) -> jax.Array:
-    """The same as float64 [chunk, W]; rows from ``count`` on repeat the last sum. Needs x64, and a chunk of whole `TERMS`."""
-    chunk = regrets.shape[0]
-    numbers = jnp.arange(chunk, dtype=jnp.int32)
-    terms = jnp.where((numbers < count)[:, None], regrets.astype(jnp.float64), 0)
-
-    def turn(j, carry):
-        total, sums = carry
-        part = jax.lax.dynamic_slice_in_dim(terms, j * TERMS, TERMS)
-        rows = []
-        for row in range(TERMS):  # one after the other: no sum of partial sums
-            total = total + part[row]
-            rows.append(total)
-        sums = jax.lax.dynamic_update_slice_in_dim(sums, jnp.stack(rows), j * TERMS, 0)
-        return total, sums
-
-    blank = jnp.zeros_like(terms)
-    return jax.lax.fori_loop(0, chunk // TERMS, turn, (jnp.asarray(total), blank))[1]
-
-
-def take_rows(sums: Array, rows: Array) -> jax.Array:
-    """sums[rows] for int32 rows [MARKS]."""
-    return sums[rows]
-
-
-def padded(rows: np.ndarray) -> list[np.ndarray]:
-    """Rows in pieces of `MARKS`, the last one filled up with its own last row.
+    """float64 [chunk, W]: the sums after each episode, from the sum [W] before and regrets [chunk, W]; rows from ``count``
+    on repeat the last sum. Needs x64.
 
     Example:
-        >>> [piece.tolist() for piece in padded(np.arange(18))][1][:3]
-        [16, 17, 17]
+        >>> with x64():
+        ...     device_sums(np.ones(1), np.full((4, 1), 0.5, np.float32), np.int32(2))[:, 0].tolist()
+        [1.5, 2.0, 2.0, 2.0]
     """
-    pieces = [rows[first : first + MARKS] for first in range(0, len(rows), MARKS)]
-    return [
-        np.pad(piece, (0, MARKS - len(piece)), mode="edge").astype(np.int32) for piece in pieces
-    ]
+
+    def add(total, turn):
+        number, regret = turn
+        total = total + jnp.where(number < count, regret, 0)
+        return total, total
+
+    turns = (jnp.arange(len(regrets), dtype=jnp.int32), jnp.asarray(regrets).astype(jnp.float64))
+    return jax.lax.scan(add, jnp.asarray(total), turns, unroll=TERMS)[1]

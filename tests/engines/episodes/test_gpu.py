@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from functools import partial
 
 import jax
 import numpy as np
@@ -11,7 +10,6 @@ from lanes_by_hand import stack
 
 import jaxbandit as jb
 from jaxbandit.engines import make_runner
-from jaxbandit.engines.runner import Runner
 from jaxbandit.errors import LearnerError
 from jaxbandit.testing import run_lanes
 from jaxbandit.xla import platforms
@@ -73,35 +71,26 @@ def test_the_choices_of_a_gpu_give_the_same_numbers(name, small_gpu):
             np.testing.assert_array_equal(other, one)
 
 
-def lowered(name, platform, monkeypatch):
-    """The StableHLO of the loop over episodes, for CUDA."""
-    learner, mdp = made(name), instance(name)
+def gpu_runner(name, num_episodes=96):
+    learner = made(name)
     learner = learner._replace(params={n: np.asarray(v)[None] for n, v in learner.params.items()})
     keys = jax.random.split(jax.random.key(0), (1, 8))
-    runner = make_runner(
-        "episodes", learner, stack(mdp), keys, 96, np.asarray([96]), platform="gpu"
-    )
-    execute = Runner.execute
+    points = np.asarray([num_episodes])
+    mdps = stack(instance(name))
+    return make_runner("episodes", learner, mdps, keys, num_episodes, points, platform="gpu")
 
-    def watched(self, label, function, args, *rest, **more):
-        if label[0] != "episodes":
-            return execute(self, label, function, args, *rest, **more)
-        with platforms.tracing_for(platform), x64(False):
-            traced = jax.jit(partial(function)).trace(*args)
-            raise LoweredError(traced.lower(lowering_platforms=("cuda",)).as_text())
 
-    monkeypatch.setattr(Runner, "execute", watched)
-    with pytest.raises(LoweredError) as seen:
-        runner.start()
-    return str(seen.value)
+def lowered(name):
+    """The StableHLO of the loop over episodes, for CUDA."""
+    runner = gpu_runner(name)
+    tile = runner.tiles[0]
+    with platforms.tracing_for(runner.platform), x64(False):
+        _, function, args, _ = runner._program(tile, runner._begin(tile)[1], 0, 0)
+        return jax.jit(function).trace(*args).lower(lowering_platforms=("cuda",)).as_text()
 
 
 NAME = r'[\w.]+|"[^"]+"'
 """How the text of a program names a function."""
-
-
-class LoweredError(Exception):
-    """Carries a program's text out of a runner."""
 
 
 def called(text):
@@ -140,16 +129,12 @@ def operations(text, *wanted):
 
 
 @pytest.mark.parametrize("name", ["ucbvi", "policy-gradient", "q-learning", "uniform"])
-def test_an_episode_has_no_branch_and_no_loop(name, small_gpu, monkeypatch):
+def test_an_episode_has_no_branch_and_no_loop(name, small_gpu):
     """The loop over the stretches of a call holds one loop and no branch, and that loop, over episodes, none at all.
 
     (Learners that do something rarely, such as those of blocks, ask the device for it, by a loop of no turn or one.)
     """
-    check_straight(lowered(name, small_gpu, monkeypatch))
-
-
-def check_straight(text):
-    functions = called(text)
+    functions = called(lowered(name))
     bodies = [inside(body, functions) for body in loop_bodies(inside(functions["main"], functions))]
     stretches = [body for body in bodies if operations(body, "while")]
     assert [operations(body, "while") for body in stretches] == [1]
@@ -189,12 +174,7 @@ def test_sums_on_the_device_are_those_of_the_host_bit_for_bit(small_gpu, monkeyp
 
 
 def test_a_state_is_handed_over_and_not_held_twice(small_gpu):
-    learner = made("ucbvi")
-    learner = learner._replace(params={n: np.asarray(v)[None] for n, v in learner.params.items()})
-    keys = jax.random.split(jax.random.key(0), (1, 8))
-    runner = make_runner(
-        "episodes", learner, stack(instance("ucbvi")), keys, 300, np.asarray([300]), platform="gpu"
-    )
+    runner = gpu_runner("ucbvi", 300)
     carry = runner.step(runner.start())
     held = carry["tiles"][0]["state"]._replace(values=None)  # V is not read again, but made anew
     after = runner.step(carry)

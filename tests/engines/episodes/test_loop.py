@@ -11,7 +11,8 @@ from lanes_by_hand import general, sizes_of, stack
 
 import jaxbandit as jb
 from jaxbandit.engines.episodes import loop
-from jaxbandit.engines.episodes.world import make_episode_world
+from jaxbandit.engines.episodes.environment import make_episode_world
+from jaxbandit.feedback import Trajectory, observe
 from jaxbandit.xla.platforms import GPU, tracing_for
 from jaxbandit.xla.threefry import key_words
 
@@ -83,3 +84,9 @@ def test_keys_of_learners_are_those_of_jax():
     for lane in range(4):
         expected = jax.random.fold_in(jax.random.fold_in(keys[lane], 1), 9)
         assert (jax.random.key_data(found[lane]) == jax.random.key_data(expected)).all()
+
+
+def test_episodes_of_unequal_arrays_are_refused():
+    path = jnp.zeros((3, 4), jnp.int32)
+    with pytest.raises(AssertionError, match="shape"):
+        observe("trajectory", Trajectory(path, path, jnp.zeros((3, 1)), path))

@@ -4,11 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lanes_by_hand import stack
+from lanes_by_hand import sizes_of, stack
 
 import jaxbandit as jb
-from jaxbandit.engines.episodes.regrets import deterministic_regret, randomised_regret
-from jaxbandit.engines.episodes.world import by_outcomes, make_episode_world
+from jaxbandit.engines.episodes.environment import make_episode_world, regrets
 from jaxbandit.testing import run_lanes
 
 H, K, A, M = 3, 32, 2, 3
@@ -25,14 +24,15 @@ def general(seed=0):
 
 
 def test_regrets_by_outcomes_are_exact():
-    assert by_outcomes(K, M)
-    mdps = [general(0), general(1)]
+    mdps, sizes = [general(0), general(1)], sizes_of(general())
+    assert sizes.by_outcomes
     world = jax.tree.map(jnp.asarray, make_episode_world(stack(*mdps)))
     random = np.random.default_rng(2)
     policies = random.integers(0, A, (4, K, H, 2)).astype(np.int8)
     mixed = random.dirichlet(np.ones(A), (2, H, K + 1)).astype(np.float32)
-    found = np.asarray(deterministic_regret(world, jnp.asarray(policies), M))
-    shares = np.asarray(randomised_regret(world, jnp.asarray(np.moveaxis(mixed, 0, -1)), M))
+    found = np.asarray(regrets(sizes, world, jnp.asarray(policies)))
+    shares = jnp.asarray(np.moveaxis(mixed, 0, -1)[:, 1:])
+    (shares,) = np.asarray(regrets(sizes, world, shares))
     for lane, mdp in enumerate(mdps):
         for e in range(4):
             table = np.zeros((H, K + 1), np.int32)
@@ -42,7 +42,7 @@ def test_regrets_by_outcomes_are_exact():
         exact = float(jb.planning.regret(mdp, jnp.asarray(mixed[lane])))
         assert shares[lane] == pytest.approx(exact, abs=1e-6)
     policies[0, 3, 1, 0] = A
-    wrong = np.asarray(deterministic_regret(world, jnp.asarray(policies), M))
+    wrong = np.asarray(regrets(sizes, world, jnp.asarray(policies)))
     assert np.isnan(wrong[0, 0])
     assert np.isfinite(wrong[1:]).all()
 

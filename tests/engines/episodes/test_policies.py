@@ -1,53 +1,16 @@
-"""Shapes and types of policies are refused before anything runs, values explained after."""
+"""Policies in few bytes, and what is wrong with one in words."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from jaxbandit.engines.episodes.loop import PolicyForm, explain
-from jaxbandit.errors import LearnerError
-
-SIZES = (3, 2, 4, 5)
-"""H, k, A, M."""
-
-
-def form(dtype, *shape):
-    return PolicyForm("mine", SIZES, jax.ShapeDtypeStruct(shape, dtype))
-
-
-@pytest.mark.parametrize(
-    ("dtype", "shape"),
-    [
-        (jnp.int32, (3, 2)),
-        (jnp.int32, (3, 3, 4)),
-        (jnp.float32, (3, 3)),
-        (jnp.float32, (3, 3, 5)),
-        (bool, (3, 3)),
-        (jnp.complex64, (3, 3, 4)),
-    ],
-)
-def test_wrong_shapes_and_types(dtype, shape):
-    with pytest.raises(
-        LearnerError, match=r"learner 'mine': act gives .*; accepted: actions, integers \[H, k\+1\]"
-    ):
-        form(dtype, *shape, 16)
+from jaxbandit.engines.episodes.loop import _pack, explain
 
 
 def test_packed_actions_stay_wrong():
-    actions = jnp.asarray([-(2**31), -1, 0, 3, 4, 127, 300, 2**31 - 1], jnp.int32)
-    made = form(jnp.int32, 3, 3, 16)
-    packed = made.packed(jnp.zeros((3, 3, 8), jnp.int32).at[1, 2].set(actions))
-    assert packed.dtype == jnp.int8
-    assert packed.shape == (2, 24)
-    assert packed[1, 8:16].tolist() == [-1, -1, 0, 3, 4, 4, 4, 4]
-    assert int(jnp.abs(packed).sum()) == int(jnp.abs(packed[1, 8:16]).sum())
-
-
-def test_many_actions_are_packed_wider():
-    made = PolicyForm("mine", (3, 2, 127, 5), jax.ShapeDtypeStruct((3, 3, 16), jnp.int32))
-    policy = jnp.asarray([126, 127, 500], jnp.int32)[None, None].repeat(3, 0).repeat(3, 1)
-    assert made.packed(policy)[0, :3].tolist() == [126, 127, 127]
+    actions = jnp.asarray([[-(2**31), -1, 0, 3, 4, 127, 300, 2**31 - 1]], jnp.int32)
+    packed = _pack(4)(actions)
+    assert (packed.dtype, packed.tolist()) == (jnp.int8, [[-1, -1, 0, 3, 4, 4, 4, 4]])
+    assert _pack(127)(actions).tolist() == [[-1, -1, 0, 3, 4, 127, 127, 127]]
 
 
 def test_explanations_name_learner_episode_stage_and_level():

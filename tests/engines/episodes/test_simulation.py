@@ -10,15 +10,22 @@ from lanes_by_hand import copies, general, sizes_of, some_policy, stack
 from scipy import stats
 
 import jaxbandit as jb
-from jaxbandit.engines.episodes import simulation
-from jaxbandit.engines.episodes.world import MOST_LEVELS, make_episode_world
-from jaxbandit.xla.platforms import GPU, tracing_for
+from jaxbandit.engines.episodes import environment
+from jaxbandit.engines.episodes.environment import MOST_LEVELS, Sizes, make_episode_world
 
 LANES = 20_000
 
 
+def play(sizes, world, policy, words):
+    """An episode of actions int [H, k+1, W], or of probabilities float [H, k+1, A, W], which take another H words."""
+    if not jnp.issubdtype(policy.dtype, jnp.integer):
+        policy = environment.draw_actions(policy, words[sizes.horizon :])
+    words = words[: sizes.horizon]
+    return environment.simulate(sizes, world, environment.by_levels(policy), words)
+
+
 def simulate(sizes, *args):
-    return jax.tree.map(np.asarray, jax.jit(partial(simulation.simulate, sizes))(*args))
+    return jax.tree.map(np.asarray, jax.jit(partial(play, sizes))(*args))
 
 
 def on_all_lanes(policy):
@@ -63,76 +70,6 @@ def test_frequencies_are_those_of_the_tables(width, randomised):
         assert stats.chi2.sf(statistic, cells.sum() - 1) > 1e-6
 
 
-def test_mean_total_reward_is_the_value_of_the_policy():
-    """To 5 standard errors, in 2 MDPs of 2 and 17 levels: false-alarm rate 1.2e-6."""
-    for width in (2, 17):
-        mdp = general(width)
-        policy = some_policy(mdp, seed=1)
-        words = jax.random.bits(jax.random.key(8), (6, LANES), jnp.uint32)
-        totals = simulate(sizes_of(mdp), copies(mdp, LANES), on_all_lanes(policy), words).rewards
-        totals = totals.astype(np.float64).sum(0)
-        value = float(jb.evaluate(mdp, jnp.asarray(policy)))
-        assert abs(totals.mean() - value) < 5 * totals.std() / np.sqrt(LANES)
-
-
-@pytest.mark.parametrize("straight", [False, True])
-def test_both_ways_to_follow_a_path_agree_word_for_word(straight):
-    mdp = jb.make_instance(
-        "random-general", key=jax.random.key(4), horizon=11, width=15, num_actions=3
-    )
-    lanes, sizes = 64, sizes_of(mdp)
-    world = copies(mdp, lanes)
-    random = np.random.default_rng(0)
-    policy = jnp.asarray(random.integers(0, 3, (11, 16, lanes)), jnp.int32)
-    words = jax.random.bits(jax.random.key(9), (11, lanes), jnp.uint32)
-    flat = jnp.moveaxis(policy, 1, 0).reshape(16, -1)
-
-    def both(world, policy, flat, words):
-        cut = simulation._cut_chain(sizes, world, flat, words)
-        return cut, simulation._any_levels(sizes, world, policy, words)
-
-    if straight:
-        with tracing_for(GPU):
-            cut, chain = jax.jit(both)(world, policy, flat, words)
-    else:
-        cut, chain = jax.jit(both)(world, policy, flat, words)
-    jax.tree.map(np.testing.assert_array_equal, cut, chain)
-    assert len(np.unique(np.asarray(cut))) > 8
-
-
-def test_stratified_words_give_every_outcome_its_share_and_impossible_ones_none():
-    """64 distributions over 5 outcomes, some of probability 0 and some sure; 4,096 words spread
-    evenly, and extreme ones."""
-    random = np.random.default_rng(1)
-    prob = random.exponential(size=(64, 5)) * (random.random((64, 5)) < 0.6)
-    prob[prob.sum(-1) == 0, 2] = 1
-    prob[:5] = np.eye(5)
-    prob[5:7] = [[0.5, 0.5, 0, 0, 0], [1e-9, 1, 0, 0, 0]]
-    prob /= prob.sum(-1, keepdims=True)
-    even = np.arange(4096) * 2**20 + random.integers(0, 2**20, 4096)
-    borders = (np.arange(1, 6) * 2.0**32 / 5).astype(np.int64)[:, None] + np.arange(-512, 512, 16)
-    words = np.concatenate([even, np.clip(borders.ravel(), 0, 2**32 - 1)]).astype(np.uint32)
-    reward = np.arange(5, dtype=np.float32) / 8
-    for g in range(64):
-        tables = np.zeros((1, 2, 1, 5), np.float32)
-        tables[0, 0, 0, 0] = 1
-        tables[0, 1, 0] = prob[g]
-        rewards = np.broadcast_to(reward, tables.shape)
-        mdp = jb.MDP(tables, rewards, np.zeros(tables.shape, np.int32), None, np.int32(1))
-        policy = jnp.zeros((1, 2, words.size), jnp.int32)
-        world = copies(mdp, words.size)
-        episode = _simulate_five(world, policy, jnp.asarray(words[None]))
-        outcome = np.round(np.asarray(episode.rewards[0]) * 8).astype(int)
-        counts = np.bincount(outcome, minlength=5)
-        assert (counts[prob[g] == 0] == 0).all()
-        share = np.bincount(outcome[:4096], minlength=5) / 4096
-        # Two borders per column can fall within a stratum.
-        assert np.abs(share - prob[g]).max() < 10 / 4096
-
-
-_simulate_five = jax.jit(partial(simulation.simulate, simulation.Sizes(1, 1, 1, 5)))
-
-
 def test_actions_of_probability_zero_are_never_drawn():
     """The largest and smallest words, against many rows with zeros in front, in the middle and at
     the end."""
@@ -146,7 +83,7 @@ def test_actions_of_probability_zero_are_never_drawn():
     policy = jnp.asarray(np.broadcast_to(rows.T[None, None], (1, 2, 5, 4096)))
     for word in (0, 2**31, 2**32 - 1):
         words = jnp.full((2, 4096), word, jnp.uint32)
-        episode = simulate(simulation.Sizes(1, 1, 5, 1), copies(mdp, 4096), policy, words)
+        episode = simulate(Sizes(1, 1, 5, 1), copies(mdp, 4096), policy, words)
         assert (rows[np.arange(4096), episode.actions[0]] > 0).all()
 
 

@@ -7,7 +7,13 @@ import pytest
 from lanes_by_hand import copies, sizes_of
 
 import jaxbandit as jb
-from jaxbandit.engines.episodes.simulation import AT_ONCE, LINKS, simulate
+from jaxbandit.engines.episodes.environment import (
+    AT_ONCE,
+    CUT_LINKS,
+    LINKS,
+    by_levels,
+    simulate,
+)
 from jaxbandit.mdp import MDP
 from jaxbandit.xla.platforms import CPU, GPU
 from jaxbandit.xla.programs import Programs
@@ -57,7 +63,7 @@ def test_the_smallest_sizes_run(sizes, learner):
         (LINKS + 1, 1, 3, 2),
         (LINKS + 2, 2, 3, 4),
         (2 * LINKS + 2, AT_ONCE, 3, 4),
-        (9, AT_ONCE + 1, 3, 4),
+        (CUT_LINKS + 2, AT_ONCE + 1, 3, 4),
     ],
 )
 def test_the_path_is_that_of_the_straight_program(sizes):
@@ -71,7 +77,8 @@ def test_the_path_is_that_of_the_straight_program(sizes):
 
     def play(platform):
         def run(*args):
-            return simulate(sizes_of(mdp), *args)
+            world, policy, words = args
+            return simulate(sizes_of(mdp), world, by_levels(policy), words)
 
         return Programs().get("play", run, args, jax.devices()[0], platform).call(*args)
 

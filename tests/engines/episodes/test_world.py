@@ -2,10 +2,14 @@
 
 import jax
 import numpy as np
-from lanes_by_hand import general, stack
+from lanes_by_hand import stack
 
 import jaxbandit as jb
-from jaxbandit.engines.episodes.world import MOST_OUTCOMES, alias_tables, make_episode_world
+from jaxbandit.engines.episodes.environment import (
+    MOST_OUTCOMES,
+    alias_tables,
+    make_episode_world,
+)
 
 
 def chances(table):
@@ -38,17 +42,6 @@ def test_alias_tables_stand_for_their_distributions():
         assert (found[prob == 0] == 0).all()
 
 
-def test_routes_name_the_levels_of_both_sides():
-    mdp = general()
-    world = make_episode_world(stack(mdp))
-    target = np.asarray(mdp.next_level)
-    alias, route = (x.reshape(target.shape) for x in (world.alias, world.route))
-    np.testing.assert_array_equal(route >> 8, alias >> 8)
-    np.testing.assert_array_equal((route >> 4) & 15, target)
-    other = np.take_along_axis(target, (alias & 255).astype(int), -1)
-    np.testing.assert_array_equal(route & 15, other)
-
-
 def test_equal_mdps_share_tables():
     one, other = (
         jb.make_instance(
@@ -63,18 +56,3 @@ def test_equal_mdps_share_tables():
         [size // 2, size + size // 2, size // 2, size + size // 2],
     ]
     assert world.start.tolist() == [1] * 4
-
-
-def test_gaps_and_transitions_are_those_of_planning():
-    mdp = general()
-    world = make_episode_world(stack(mdp, mdp))
-    gaps = np.asarray(jb.planning.gaps(mdp))[:, 1:]
-    levels = np.eye(3)[np.asarray(mdp.next_level)]
-    transition = np.sum(np.asarray(mdp.prob, np.float64)[..., None] * levels, axis=3)
-    assert world.gap.shape == (3, 2, 2, 2)
-    assert world.transition.shape == (3, 2, 2, 2, 2)
-    for lane in range(2):
-        np.testing.assert_allclose(world.gap[..., lane], gaps, atol=1e-6)
-        np.testing.assert_allclose(
-            world.transition[..., lane], transition[:, 1:, :, 1:], rtol=1e-6, atol=1e-7
-        )

@@ -190,7 +190,7 @@ class FolderLock:
         """Lets go; more than once is fine."""
 
 
-def lock_folder(folder: Path, name: str = "lock") -> FolderLock:
+def lock_folder(folder: Path) -> FolderLock:
     """Holds the folder for whoever has the lock that is returned.
 
     Raises OSError with the reason if another process, or another sweep of this one, holds it. Where the system has no
@@ -210,10 +210,11 @@ def lock_folder(folder: Path, name: str = "lock") -> FolderLock:
     if fcntl is None:
         return FolderLock(os.open(os.devnull, os.O_RDONLY))
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    file = os.open(folder / name, flags, 0o666)
+    path = folder / "lock"
+    file = os.open(path, flags, 0o666)
     held = FolderLock(file)
     if not stat.S_ISREG(os.fstat(file).st_mode):
-        raise OSError(errno.EINVAL, "not a regular file", str(folder / name))
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
     try:
         _lock(file)
     except BlockingIOError:

@@ -190,11 +190,12 @@ class Values(Spec):
 
     def check(self, name: str, value: Any) -> Any:
         """As a float64 array; an array that jax is tracing stays as it is, and only its shape is checked."""
-        limits = bounds(self.low, self.high)
-        limits += [f"0 or of size >= {self.least:g}"] if self.least else []
         shapes = [f"[{axes.replace(' ', ', ')}]" for axes in self.axes.split(" or ")]
-        accepted = f"{'whole' if self.whole else 'finite'} numbers of shape {' or '.join(shapes)}"
-        accepted += f", {' and '.join(limits)}" if limits else ""
+        kind = "whole" if self.whole else "finite"
+        limits = " and ".join(bounds(self.low, self.high))
+        least = f"0 or of size >= {self.least:g}" if self.least else ""
+        parts = [f"{kind} numbers of shape {' or '.join(shapes)}", limits, least]
+        accepted = ", ".join(filter(None, parts))
         array = real_array(name, value, accepted)
         if array.ndim not in self._ndims() or 0 in array.shape:
             raise ValueError(f"{name}: shape {list(array.shape)}; accepted: {accepted}")

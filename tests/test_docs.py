@@ -74,13 +74,10 @@ def commands():
 
 
 @pytest.fixture
-def registries():
+def registries(monkeypatch):
     """What an example registers is forgotten afterwards."""
-    known = [(registry, dict(registry.constructors)) for registry in (jb.LEARNERS, jb.INSTANCES)]
-    yield
-    for registry, constructors in known:
-        registry.constructors.clear()
-        registry.constructors.update(constructors)
+    for registry in (jb.LEARNERS, jb.INSTANCES):
+        monkeypatch.setattr(registry, "constructors", dict(registry.constructors))
 
 
 @pytest.mark.parametrize("name", jaxbandit.__all__)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.planning import action_probabilities
 
 NAMES = sorted(families.PARAMETERS)
 PLANNED = ["bandit", "hard-ordered", "knapsack", "prophet", "random-general"]
@@ -52,13 +51,6 @@ def test_ties_go_to_the_first_action():
     assert not jb.optimal(jb.make_instance("hard-general", theta=[1, 1], num_actions=2, gap=0.0))[
         1
     ].any()
-
-
-def test_deterministic_and_one_hot_policies_agree():
-    mdp = families.tiny("random-general")
-    policy = jb.optimal(mdp)[1]
-    one_hot = action_probabilities(policy, mdp.num_actions)
-    assert float(jb.evaluate(mdp, policy)) == float(jb.evaluate(mdp, one_hot))
 
 
 def test_instances_of_one_shape_compile_once():

@@ -102,9 +102,11 @@ def plot_active_sets(
         {1: (2, 3), 2: (2, 3)}
     """
     ds = whole(ds)
-    alive = runs_of(ds, "active_actions", learner, instance, parameter)
-    runs = np.asarray(alive.transpose("seed", "phase", "stage", "level").values, np.float64)
-    finished = [r + 1 for r in range(runs.shape[1]) if not np.isnan(runs[:, r]).all()]
+    alive = runs_of(ds, "active_actions", learner, instance, parameter).astype(np.float64)
+    alive = alive.transpose("seed", "phase", "stage", "level")
+    count = len(alive)
+    done = alive.notnull().any(["stage", "level"]).sum("seed").values  # seeds, by phase
+    finished = (np.flatnonzero(done) + 1).tolist()
     if not finished:
         raise ValueError(
             f"learner: {learner!r} has finished no phase; accepted: a learner with phases, and longer runs"
@@ -115,21 +117,18 @@ def plot_active_sets(
     chosen = list(listed)
     for phase in chosen:
         accept("phases", phase, finished)
-    done = {
-        phase: runs[~np.isnan(runs[:, phase - 1]).all(axis=(1, 2)), phase - 1] for phase in chosen
-    }
-    data = {phase: upright(crop(alive.mean(axis=0))) for phase, alive in done.items()}
-    top = max(float(np.nanmax(runs)), 2.0)
-    titles = {phase: f"phase {phase}" for phase in chosen}
+    mean = alive.mean("seed").values
+    data = {phase: upright(crop(mean[phase - 1])) for phase in chosen}
+    top, maps = max(float(alive.max()), 2.0), []
+    ends = None
     if "phase_end" in ds:
         ends = runs_of(ds, "phase_end", learner, instance, parameter).median("seed").values
-        for phase in chosen:
-            titles[phase] += f", episode {compact(float(f'{ends[phase - 1]:.2g}'))}"
-    for phase, found in done.items():
-        if len(found) < len(runs):
-            titles[phase] += f" ({len(found)} of {len(runs)} seeds)"
-    maps = [Map(titles[phase], data[phase], 1.0, top, form="{:.2g}") for phase in chosen]
-    meaning = f"actions alive, mean of {len(runs)} seeds"
+    for phase, values in data.items():
+        j = phase - 1
+        when = "" if ends is None else f", episode {compact(float(f'{ends[j]:.2g}'))}"
+        seeds = "" if done[j] == count else f" ({done[j]} of {count} seeds)"
+        maps.append(Map(f"phase {phase}{when}{seeds}", values, 1.0, top, form="{:.2g}"))
+    meaning = f"actions alive, mean of {count} seeds"
     title = title or literal(f"{learner}, {alive['instance'].item()}")
     axes = draw_maps(ax, maps, title, columns=columns, size=size, meaning=meaning)
     return Drawn(figure_of(axes[0]), axes, data, meaning)
@@ -190,11 +189,11 @@ def plot_policy(
         runs = runs_of(ds, "final_policy", learner, instance, parameter)
         accept("seed", seed, range(runs.sizes["seed"]))
         where = runs["instance"].item()
-        best = ds["optimal_policy"].sel(instance=where).transpose("stage", "level").values
-        learned = crop(runs.isel(seed=seed).transpose("stage", "level").values, best)
+        stored = ds["optimal_policy"].sel(instance=where).transpose("stage", "level").values
+        learned = crop(runs.isel(seed=seed).transpose("stage", "level").values, stored)
         learned = learned.astype(np.float64)
         if against is None:
-            against = instance_of(ds, where) if "mdp_prob" in ds else crop(best)
+            against = instance_of(ds, where) if "mdp_prob" in ds else crop(stored)
         title = literal(f"{learner}, {where}, seed {seed}") if title is None else title
     else:
         learned = np.asarray(real_array("policy", policy), np.float64)
@@ -212,33 +211,24 @@ def plot_policy(
         raise ValueError(
             f"visitation: shape {np.shape(visitation)}; accepted: that of the policy, {learned.shape}"
         )
-    data = {"learned": upright(learned), "optimal": upright(optimal)}
-    known = np.isfinite(data["learned"]) & np.isfinite(data["optimal"])
-    reached = (
-        np.ones(known.shape, bool) if visitation is None else upright(visitation) > SMALLEST_VISIT
-    )
-    unlike = data["learned"] != data["optimal"] if losing is None else upright(losing) > 0
-    different = known & reached & unlike
-    top = max(1.0, float(np.nanmax([*data["learned"].flat, *data["optimal"].flat])))
+    mine, best = upright(learned), upright(optimal)
+    known = np.isfinite(mine) & np.isfinite(best)
+    reached = np.ones_like(known) if visitation is None else upright(visitation) > SMALLEST_VISIT
+    different = known & reached & (mine != best if losing is None else upright(losing) > 0)
     labels = labels_of(against) if isinstance(against, MDP) else Labels()
     names = common_names(labels)
-    top = max(top, len(names) - 1.0)
+    top = max(1.0, len(names) - 1.0, float(np.nanmax([mine, best])))
     does = "differ" if losing is None else "lose something"
     notes = [f"{different.sum()} of {int((known & reached).sum())} states {does}"]
     notes += [] if reached.all() else ["grey: never reached"]
     head = f"learned: {'; '.join(notes)}" if subtitle else "learned"
-    maps = [
-        action_map(head, data["learned"], top, labels, reached),
-        action_map("optimal", data["optimal"], top, labels),
-    ]
+    maps = [action_map(head, mine, top, labels, reached), action_map("optimal", best, top, labels)]
     meaning = "" if names else "action" if not labels.actions else "number of the action"
     axes = draw_maps(ax, maps, title, size=size, level=labels.level, meaning=meaning, names=names)
     for level, stage in zip(*np.nonzero(different), strict=True):
         corner = (stage + 0.56, level + 0.56)
-        axes[0].add_patch(
-            Rectangle(corner, 0.88, 0.88, fill=False, edgecolor=DIFFERENT, linewidth=1.2)
-        )
-    found = {**data, "different": different, "reached": reached}
+        axes[0].add_patch(Rectangle(corner, 0.88, 0.88, fill=False, ec=DIFFERENT, lw=1.2))
+    found = {"learned": mine, "optimal": best, "different": different, "reached": reached}
     return Drawn(figure_of(axes[0]), axes, found, f"framed: {caption_of(notes)}")
 
 

@@ -18,6 +18,16 @@ from jaxbandit.stats.replication import CurveName, regret_band
 PANELS = [f"I{i} H={H}" for i in (1, 2) for H in (15, 20, 25)]
 
 
+def result(regret, **values):
+    """Runs [learner, instance, parameter, seed, episode] of "A" and "B" on "I1" and "I2", with values of parameters."""
+    dims = ("learner", "instance", "parameter", "seed", "episode")
+    learners, instances, *_, episodes = regret.shape
+    coords = {"learner": ["A", "B"][:learners], "instance": ["I1", "I2"][:instances]}
+    coords["episode"] = np.arange(1, episodes + 1)
+    points = {name: ("parameter", listed) for name, listed in values.items()}
+    return xr.Dataset({"regret": (dims, regret)}, coords=coords | points)
+
+
 @pytest.mark.parametrize("kind", ["t", "skewed", "bootstrap", "simultaneous", "quantile"])
 def test_returns_the_bands_it_drew(ds, kind):
     drawn = plots.plot_regret(ds, kind=kind)
@@ -32,11 +42,9 @@ def test_returns_the_bands_it_drew(ds, kind):
 
 def test_one_skewed_learner_is_enough_for_a_word(ds):
     """Not only the first one's runs are looked at, and every panel's."""
-    runs = np.random.default_rng(0).normal(100.0, 1.0, (2, 2, 40, 1))
-    runs[1, 1] = np.arange(40.0)[:, None] ** 6
-    of = ("learner", "instance", "seed", "episode")
-    names = {"learner": ["even", "far"], "instance": ["I1", "I2"], "episode": [9]}
-    one = xr.Dataset({"regret": (of, runs)}, coords=names)
+    runs = np.random.default_rng(0).normal(100.0, 1.0, (2, 2, 1, 40, 1))
+    runs[1, 1, 0] = np.arange(40.0)[:, None] ** 6
+    one = result(runs)
     assert "skewed runs: covers less" in texts(plots.plot_regret(one, instance="I2").figure)
     assert "skewed runs: covers less" in texts(plots.plot_panels(one).figure)
     assert "covers less" not in texts(plots.plot_regret(one, instance="I1").figure)
@@ -431,31 +439,17 @@ def test_intervals_do_not_reach_below_0_and_one_doubtful_value_is_enough(grid):
     """Regret is at least 0; and every value of the parameter has runs of its own, not only the last."""
     regret = np.random.default_rng(0).normal(100.0, 1.0, (1, 1, 3, 32, 1))
     regret[0, 0, 0, :, 0] = np.r_[np.ones(31), 1e6]
-    ds = xr.Dataset(
-        {"regret": (("learner", "instance", "parameter", "seed", "episode"), regret)},
-        coords={"learner": ["A"], "instance": ["I1"], "episode": [9], "scale": (("learner", "parameter"), [[1.0, 2.0, 3.0]])},
-        attrs={"parameters": "scale"},
-    )  # fmt: skip
-    drawn = jb.plot_parameter(ds, "scale")
+    drawn = jb.plot_parameter(result(regret, scale=[1.0, 2.0, 3.0]))
     assert (drawn.data["A"][1].low >= 0).all()
     assert "skewed runs: covers less" in texts(drawn.figure)
 
 
 def test_values_are_sorted_and_other_parameters_make_lines(grid):
     regret = np.arange(1.0, 1 + 4 * 3).reshape(1, 1, 4, 3, 1)
-    two = xr.Dataset(
-        {"regret": (("learner", "instance", "parameter", "seed", "episode"), regret)},
-        coords={
-            "learner": ["UCB-VI"],
-            "instance": ["I1"],
-            "episode": [10],
-            "scale": (("learner", "parameter"), [[2.0, 1.0, 2.0, 1.0]]),
-            "delta": (("learner", "parameter"), [[0.1, 0.1, 0.2, 0.2]]),
-        },
-    )
+    two = result(regret, scale=[2.0, 1.0, 2.0, 1.0], delta=[0.1, 0.1, 0.2, 0.2])
     drawn = jb.plot_parameter(two, "scale")
-    assert list(drawn.data) == ["UCB-VI, delta = 0.1", "UCB-VI, delta = 0.2"]
-    values, band = drawn.data["UCB-VI, delta = 0.1"]
+    assert list(drawn.data) == ["A, delta = 0.1", "A, delta = 0.2"]
+    values, band = drawn.data["A, delta = 0.1"]
     assert values.tolist() == [1.0, 2.0]
     assert band.center.tolist() == [5.0, 2.0]
     with pytest.raises(ValueError, match="parameter: not given; accepted: one of scale, delta"):
@@ -481,13 +475,8 @@ def test_errors_of_parameters(grid):
 
 def grid_of(count):
     """A learner with so many values of a parameter."""
-    regret = np.ones((1, 1, 1, 3, 1)) * np.arange(1.0, 6.0)
-    dims = ("learner", "instance", "parameter", "seed", "episode")
-    ds = xr.Dataset(
-        {"regret": (dims, regret * np.arange(1.0, count + 1)[:, None, None])},
-        coords={"learner": ["UCB-VI"], "instance": ["I1"], "episode": np.arange(1, 6)},
-    )
-    return ds.assign_coords(bonus_scale=("parameter", np.geomspace(0.1, 1, count)))
+    regret = np.arange(1.0, count + 1)[:, None, None] * np.ones((3, 1)) * np.arange(1.0, 6.0)
+    return result(regret[None, None], bonus_scale=np.geomspace(0.1, 1, count))
 
 
 def looks(drawn):
@@ -513,18 +502,13 @@ def test_values_of_a_parameter_get_a_ramp():
     assert light == sorted(light, reverse=True)
     assert {line for _, line in seen} == {"-"}
     assert len({color for color, _ in looks(jb.plot_regret(grid_of(2))).values()}) == 2
-    for color, _ in looks(jb.plot_regret(grid_of(4), colors={"UCB-VI": "red"})).values():
+    for color, _ in looks(jb.plot_regret(grid_of(4), colors={"A": "red"})).values():
         red, *others = to_rgb(color)
         assert red >= max(others)
 
 
 def test_parameter_figures_take_them_too():
-    drawn = jb.plot_parameter(grid_of(4), colors={"UCB-VI": "#654321"}, names={"UCB-VI": "mine"})
+    drawn = jb.plot_parameter(grid_of(4), colors={"A": "#654321"}, names={"A": "mine"})
     assert "mine" in texts(drawn.figure)
     with pytest.raises(ValueError, match="colors: 'x'"):
         jb.plot_parameter(grid_of(4), colors={"x": "red"})
-
-
-def test_ramps():
-    assert len(set(figures.ramp("#0072B2", 7))) == 7
-    assert figures.ramp("#0072B2", 1) == ["#0072B2"]

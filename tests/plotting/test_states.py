@@ -96,6 +96,7 @@ def test_errors_name_what_is_accepted(ds, mdp):
         (lambda: plot_policy(np.zeros((2, 3))), "against: None; accepted: an MDP or a policy"),
         (lambda: plot_policy(np.zeros((4, 3)), mdp), r"shapes \(4, 3\), \(2, 3\); accepted"),
         (lambda: plot_policy(np.zeros((2, 3)), mdp, visitation=[1.0]), r"visitation: shape \(1,\); accepted"),
+        (lambda: jb.plot_instance(jax.tree.map(lambda x: np.stack([x, x]), small_instance("prophet-uniform")[0])), "mdp: 2 stacked"),
         (lambda: plot_policy(ds, learner="ExpRef", ax=[None]), "ax: 1 axes; accepted: 2, one per panel"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
@@ -177,12 +178,6 @@ def test_words_on_policy_maps():
     sizes = {"horizon": 4, "capacity": 2, "num_values": 3}
     other = jb.make_instance("prophet-random", key=jax.random.key(0), **sizes)
     assert "number of the action" in texts(jb.plot_policy(np.zeros((4, 3), int), other).figure)
-
-
-def test_stacks_are_refused():
-    mdp, _ = small_instance("prophet-uniform")
-    with pytest.raises(ValueError, match="mdp: 2 stacked"):
-        jb.plot_instance(jax.tree.map(lambda x: np.stack([x, x]), mdp))
 
 
 def test_boxes_are_filled_where_something_was_taken():

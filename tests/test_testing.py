@@ -110,24 +110,22 @@ BROKEN = {
     "requires: 'prob'; accepted: rank, optimal_policy": {"requires": ("prob",)},
     "params: scale: 'big'; accepted: numbers": {"params": {"scale": "big"}},
     "episode 1, stage 1, level 1: action 2; accepted: 0..1": {
-        "act": lambda state, key, constants: state.policy + 2
+        "act": lambda state, *_: state.policy + 2
     },
     "act gives float32.3, 3.; accepted: actions, integers": {
-        "act": lambda state, key, constants: state.policy.astype(jnp.float32)
+        "act": lambda state, *_: state.policy.astype(jnp.float32)
     },
     r"episode 1, stage 1, level 1: probabilities \[0.25, 0.25\]; accepted": {
-        "act": lambda state, key, constants: jnp.full((3, 3, 2), 0.25)
+        "act": lambda state, *_: jnp.full((3, 3, 2), 0.25)
     },
     "bandit feedback has total; 'levels' is not among them": {
-        "update": lambda state, policy, feedback, constants: state._replace(
-            value=state.value + feedback.levels[0]
-        )
+        "update": lambda state, _, seen, __: state._replace(value=state.value + seen.levels[0])
     },
     r"update gives .*Memory.* of int32 \[\], .*; accepted: a state like that of init, .* of float32": {
-        "update": lambda state, policy, feedback, constants: state._replace(value=jnp.int32(1))
+        "update": lambda state, *_: state._replace(value=jnp.int32(1))
     },
     "update gives .*; accepted: a state like that of init": {
-        "update": lambda state, policy, feedback, constants: (state, 1)
+        "update": lambda state, *_: (state, 1)
     },
     "jit = eager: .value of update": {"update": counting},
     "report: 'regret'; accepted: names other than": {
@@ -135,12 +133,10 @@ BROKEN = {
     },
     "check: refuses the learner's own parameters: scale: 1.0; accepted: none": {"check": never},
     "constants: two calls differ, in the value": {
-        "constants": lambda problem, params: np.float64(next(NUMBERS))
+        "constants": lambda *_: np.float64(next(NUMBERS))
     },
     r"requires: \[\], but init or constants fail without rank and optimal_policy": {
-        "init": lambda problem, constants, key: Memory(
-            constants["scale"], jnp.zeros_like(problem.rank[:, :, 0])
-        )
+        "init": lambda problem, *_: Memory(0.0, jnp.zeros_like(problem.rank[:, :, 0]))
     },
 }
 

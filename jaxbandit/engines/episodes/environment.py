@@ -332,14 +332,14 @@ def _all_levels(sizes: Any):
 
 def _followed(would: list[Array], level: Array) -> jax.Array:
     """The packed numbers [HW] of the path, of those that stand at each level [HW]."""
-    here = jnp.stack(would).reshape(len(would), -1, level.size)
+    rows = [x.reshape(-1, level.size) for x in would]
     path = []
-    for i in range(here.shape[1]):
-        path.append(at_level(here[:, i], level))
+    for i in range(len(rows[0])):
+        path.append(at_level([row[i] for row in rows], level))
         level = (path[-1] >> 4) & 15
         if (i + 1) % CUT_LINKS == 0:
             level = jax.lax.optimization_barrier(level)
-    return jnp.stack(path).reshape(-1)
+    return jnp.concatenate(path)
 
 
 @cache
@@ -375,10 +375,10 @@ def column(words: Array, num_outcomes: int) -> tuple[jax.Array, jax.Array]:
     return (place >> jnp.uint32(24)).astype(jnp.int32), place & jnp.uint32(0xFFFFFF)
 
 
-def at_level(row: Array, level: Array) -> jax.Array:
+def at_level(row: Sequence[Array], level: Array) -> jax.Array:
     """row[level] with levels in front: row [k+1, ..., W], level [..., W]."""
     value = row[0]
-    for one in range(1, row.shape[0]):
+    for one in range(1, len(row)):
         value = jnp.where(level == one, row[one], value)
     return value
 
@@ -431,8 +431,13 @@ def _mixed(shares: Sequence[Array], q: Callable[[int], Array]) -> jax.Array:
 
 def _backwards(back: Callable, tail: Array, horizon: int) -> tuple[Array, Any]:
     """A scan over the numbers of the stages. Tables are looked up by them: handed over stage by stage they would be copied."""
-    stages = jnp.arange(horizon - 1, -1, -1, dtype=jnp.int32)
-    return jax.lax.scan(back, tail, stages, unroll=horizon if active().straight else 1)
+    if not active().straight:
+        return jax.lax.scan(back, tail, jnp.arange(horizon - 1, -1, -1, dtype=jnp.int32))
+    found = []
+    for i in reversed(range(horizon)):
+        tail, one = back(tail, i)
+        found.append(one)
+    return tail, jax.tree.map(lambda *each: jnp.stack(each), *found)
 
 
 @together

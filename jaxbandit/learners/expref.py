@@ -473,7 +473,7 @@ def report(state: ExpRefState) -> dict[str, Array]:
 
 
 FORMS = {
-    ordered: BlockForm(init, next_block, absorb, report, partial(constants, ordered))
+    ordered: BlockForm(init, next_block, absorb, report, constants=partial(constants, ordered))
     for ordered in (False, True)
 }
 """The block forms without and with an order; one per variant, so that all its learners share their compilations."""

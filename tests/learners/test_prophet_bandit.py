@@ -93,3 +93,11 @@ def test_other_widths_are_refused():
         learner.constants(Problem(3, 2, 2, 10), learner.params)
     with pytest.raises(ValueError, match=r"first_epsilon: 0; accepted: a finite number > 0"):
         prophet_bandit(first_epsilon=0)
+
+
+def test_metrics_read_its_state():
+    """Before the first episode every threshold is active, and the guess is action 0 everywhere."""
+    state = prophet_bandit().blocks.init(Problem(4, 1, 4, 10), None, None)
+    world = jb.metrics.make_world(instance(0), jnp.zeros((4, 2), jnp.int32))
+    assert float(jb.metrics.active_actions(state, world)) == 4
+    assert jb.metrics.best_guess_gap(state, world) == jb.metrics.policy_gap(state, world)

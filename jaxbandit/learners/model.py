@@ -6,7 +6,8 @@ A stationary model pools the counts of all stages: its arrays have one stage, S 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import chex
@@ -72,15 +73,62 @@ def _from_one(level: Array, width: int) -> Array:
     return jnp.where(level > 0, level - 1, width)
 
 
+def write(table: Array, at: Sequence[Array | None], rows: Any, add: bool = False) -> Array:
+    """``table`` with ``rows`` [H, ...] put or added at the entries ``at``, int32 [H] for each of its first axes, or None for
+    a whole axis. Entries out of bounds are dropped.
+
+    In one lane a loop of stores, which can be a part of a larger kernel; lanes side by side scatter.
+    """
+    axes = tuple(axis for axis, x in enumerate(at) if x is not None)
+    given = [x for x in at if x is not None]
+    rest = [n for axis, n in enumerate(table.shape) if axis not in axes]
+    rows = jnp.broadcast_to(jnp.asarray(rows, table.dtype), (len(given[0]), *rest))
+    return _writer(axes, add)(table, given, rows)
+
+
+@cache
+def _writer(axes: tuple[int, ...], add: bool) -> Callable:
+    @jax.custom_batching.custom_vmap
+    def stores(table, at, rows):
+        shape = [1 if axis in axes else n for axis, n in enumerate(table.shape)]
+
+        def one(i, table):
+            start: list[Any] = [0] * table.ndim
+            inside = jnp.bool_(True)
+            for axis, x in zip(axes, at, strict=True):
+                inside &= x[i] < table.shape[axis]
+                start[axis] = jnp.minimum(x[i], table.shape[axis] - 1)
+            old = jax.lax.dynamic_slice(table, start, shape)
+            new = rows[i].reshape(shape)
+            new = jnp.where(inside, old + new if add else new, old)
+            return jax.lax.dynamic_update_slice(table, new, start)
+
+        return jax.lax.fori_loop(0, len(rows), one, table)
+
+    def scatter(table, at, rows):
+        index: list[Any] = [slice(None)] * table.ndim
+        for axis, x in zip(axes, at, strict=True):
+            index[axis] = x
+        place = table.at[tuple(index)]
+        return place.add(rows, mode="drop") if add else place.set(rows, mode="drop")
+
+    @stores.def_vmap
+    def lanes(size, batched, table, at, rows):
+        front = jax.tree.map(lambda x: 0 if x else None, tuple(batched))
+        return jax.vmap(scatter, front, axis_size=size)(table, at, rows), True
+
+    return stores
+
+
 def add_episode(model: Model, feedback: SemiBanditFeedback) -> Model:
     """The model after one more episode."""
     at = visited_entries(model, feedback)
     target = _from_one(feedback.next_levels, model.moves.shape[-1])
-    fraction = model.rewards[1].at[at].add(fixed_point(feedback.rewards), mode="drop")
+    fraction = write(model.rewards[1], at, fixed_point(feedback.rewards), add=True)
     whole = model.rewards[0] + (fraction >> FRACTION_BITS)
     return Model(
-        visits=model.visits.at[at].add(1, mode="drop"),
-        moves=model.moves.at[(*at, target)].add(1, mode="drop"),
+        visits=write(model.visits, at, 1, add=True),
+        moves=write(model.moves, (*at, target), 1, add=True),
         rewards=jnp.stack([whole, fraction & (2**FRACTION_BITS - 1)]),
     )
 
@@ -130,7 +178,7 @@ def expected_values(transition: Array, i: Array | int, tail: Array) -> Array:
         return jnp.tensordot(tail, transition[i], 1, precision=jax.lax.Precision.HIGHEST)
 
     def add(s, total):
-        return total + tail[..., s, None, None] * transition[i, s]
+        return total + jnp.multiply.outer(tail[..., s], transition[i, s])
 
     total = jnp.zeros((*tail.shape[:-1], *transition.shape[2:]), transition.dtype)
     return jax.lax.fori_loop(0, len(transition[0]), add, total, unroll=4)

@@ -49,6 +49,7 @@ from jaxbandit.learners.model import (
     reward_sum,
     scan_stages,
     visited_entries,
+    write,
 )
 from jaxbandit.specs import Choice, Flag, Real, as_params, takes
 from jaxbandit.types import Array
@@ -212,8 +213,8 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
         share = model.moves[at].astype(jnp.float32) * inverse[:, None]
         state = state._replace(
             model=model,
-            reward=state.reward.at[at].set(mean, mode="drop"),
-            transition=state.transition.at[stage, :, level, action].set(share, mode="drop"),
+            reward=write(state.reward, at, mean),
+            transition=write(state.transition, (stage, None, level, action), share),
         )
         if not doubling:
             return planned(state, constants)

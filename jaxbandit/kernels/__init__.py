@@ -41,9 +41,18 @@ def find_kernel(learner: Learner, sizes: tuple[int, ...], platform: str) -> Kern
 def kernel_or_own(
     learner: Learner, sizes: tuple[int, ...], platform: str, num_lanes: int
 ) -> Kernel:
-    """The kernel of a learner, or its own functions under ``vmap``; a single lane as it is."""
-    own = lanes.alone if num_lanes == 1 else lanes.vmapped
-    return find_kernel(learner, sizes, platform) or own(learner)
+    """The kernel of a learner, or its own functions under ``vmap``; a single lane as it is.
+
+    A learner that has a kernel at other sizes is known to hold arithmetic, look-ups and loops alone, so that a stretch of
+    its episodes can be one kernel of a CPU.
+    """
+    kernel = find_kernel(learner, sizes, platform)
+    if kernel is not None:
+        return kernel
+    if num_lanes > 1:
+        return lanes.vmapped(learner)
+    known = _functions(learner, platform) in _BY_FUNCTIONS
+    return lanes.alone(learner)._replace(one_kernel=known and platform == "cpu")
 
 
 def _functions(learner: Learner, platform: str) -> tuple[Any, ...]:

@@ -35,6 +35,9 @@ class Kernel(NamedTuple):
     """fits(H, k, A): whether the kernel is used at these sizes."""
     lanes: int | None = None
     """The width of a tile, where it is not the platform's."""
+    one_kernel: bool = False
+    """Whether a stretch of episodes is one kernel of a CPU: functions of arithmetic, look-ups and loops, and so little work
+    that starting kernels would be much of it."""
 
 
 def if_live(update: Callable) -> Callable:
@@ -102,7 +105,11 @@ def lanes_last(act: Callable, update: Callable) -> Kernel:
 WIDE = 64
 """Lanes of a tile where an episode is so little work that the fixed cost of a step is most of it."""
 KERNELS = [
-    (learner, platform, lanes_last(learner.act, learner.update)._replace(lanes=lanes))
+    (
+        learner,
+        platform,
+        lanes_last(learner.act, learner.update)._replace(lanes=lanes, one_kernel=lanes == WIDE),
+    )
     for learner, platforms, lanes in [
         *[(learner, ("cpu", "gpu"), None) for learner in (policy_gradient(), aggregate_po())],
         *[(learner, ("cpu",), WIDE) for learner in (ucb1(), moss())],

@@ -45,12 +45,15 @@ from jaxbandit.learners.model import (
     expected_values,
     greedy,
     log_term,
+    of_stage,
     reward_sum,
     scan_stages,
     visited_entries,
+    write,
 )
 from jaxbandit.specs import Choice, Flag, Real, as_params, takes
 from jaxbandit.types import Array
+from jaxbandit.xla.platforms import together
 
 PRESETS = {"theory": 1.0, "practical": 2.0**-5, "practical-bernstein": 2.0**-8}
 
@@ -210,8 +213,8 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
         share = model.moves[at].astype(jnp.float32) * inverse[:, None]
         state = state._replace(
             model=model,
-            reward=state.reward.at[at].set(mean, mode="drop"),
-            transition=state.transition.at[stage, :, level, action].set(share, mode="drop"),
+            reward=write(state.reward, at, mean),
+            transition=write(state.transition, (stage, None, level, action), share),
         )
         if not doubling:
             return planned(state, constants)
@@ -234,7 +237,7 @@ def _functions(bernstein: bool, monotone: bool, stationary: bool, doubling: bool
 def optimistic_q(state: UCBVIState, constants: UCBVIConstants, bernstein: bool) -> Array:
     """Q [H, k, A] by backward induction in the model of a state."""
     horizon, width = state.values.shape
-    tables = {"reward": state.reward, "transition": state.transition}
+    tables = {"reward": state.reward}
     if bernstein:
         visits = state.model.visits
         inverse = 1 / jnp.maximum(visits, 1).astype(jnp.float32)
@@ -243,31 +246,29 @@ def optimistic_q(state: UCBVIState, constants: UCBVIConstants, bernstein: bool) 
     if state.q is not None:
         tables["ceiling"] = state.q
 
-    def back(tail, stage):
-        here = dict(zip(tables, stage, strict=True))
-        ceiling = here.pop("ceiling", 1)
-        if bernstein:
-            q = bernstein_q(tail=tail, constants=constants, **here)
-        else:
-            q = here["reward"] + expected_values(here["transition"], tail)
-        q = jnp.minimum(q, ceiling)
-        return jnp.max(q, axis=-1), q
+    @together
+    def induction(tables: dict[str, Array], transition: Array, constants: UCBVIConstants) -> Array:
+        def back(tail, i):
+            here = {name: of_stage(table, i) for name, table in tables.items()}
+            if bernstein:
+                ahead = jnp.stack([tail, tail**2, here["unknown"]])
+                q = bernstein_q(here, *expected_values(transition, i, ahead), constants)
+            else:
+                q = here["reward"] + expected_values(transition, i, tail)
+            q = jnp.minimum(q, here.get("ceiling", 1))
+            return jnp.max(q, axis=-1), q
 
-    tail = jnp.zeros(width, jnp.float32)
-    return scan_stages(back, tail, list(tables.values()), horizon)[1]
+        return scan_stages(back, jnp.zeros(width, jnp.float32), horizon)
+
+    return induction(tables, state.transition, constants)
 
 
 def bernstein_q(
-    reward: Array,
-    transition: Array,
-    inverse: Array,
-    unknown: Array,
-    tail: Array,
-    constants: UCBVIConstants,
+    here: dict[str, Array], value: Array, square: Array, doubt: Array, constants: UCBVIConstants
 ) -> Array:
-    """r + p V + b of a stage, [k, A]; 1 where N = 0, where ``inverse``, else 1 / N, is 0."""
-    mean, log_term = jnp.clip(reward, 0, 1), constants.log_term
-    value, square, doubt = expected_values(transition, jnp.stack([tail, tail**2, unknown]))
+    """r + p V + b of a stage, [k, A], from p V, p V^2 and what is not known of V; 1 where N = 0, where ``inverse``,
+    else 1 / N, is 0."""
+    mean, log_term, inverse = jnp.clip(here["reward"], 0, 1), constants.log_term, here["inverse"]
     variance = jnp.maximum(square - value**2, 0)
     bonus = (
         jnp.sqrt(8 * log_term * mean * (1 - mean) * inverse)

@@ -148,8 +148,9 @@ def run_chunk(
         times = first + number.astype(jnp.uint32)
         turns = (times, bits_of(public, times).reshape(STRETCH, -1))
         if active().branches:
-            one = partial(play, live=None)
-            inner, policies = scan_live(one, inner, turns, number < count)
+            episodes = partial(scan_live, partial(play, live=None))
+            episodes = together(episodes) if kernel.one_kernel else episodes
+            inner, policies = episodes(inner, turns, number < count)
         else:  # a branch would ask the host: dead turns are played, and change nothing
             inner, policies = jax.lax.scan(
                 lambda inner, turn: play(inner, *turn), inner, (turns, number < count)

@@ -94,7 +94,8 @@ def cpu_kernel(bernstein: bool, monotone: bool) -> Kernel:
         rewards = [to_lanes(model.rewards[:, part])[None] for part in range(2)]
         fields = [to_lanes(state.reward)[None], to_lanes(jnp.moveaxis(state.transition, 2, -1))]
         if bernstein:
-            fields.append(to_lanes(jnp.where(model.visits > 0, model.inverse, 0))[None])
+            inverse = 1 / jnp.maximum(model.visits, 1).astype(jnp.float32)
+            fields.append(to_lanes(jnp.where(model.visits > 0, inverse, 0))[None])
         values = to_lanes(state.values[..., None])
         return Tables(
             seen=jnp.concatenate([to_lanes(model.visits)[None], to_lanes(model.moves), *rewards]),

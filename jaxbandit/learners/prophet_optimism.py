@@ -160,20 +160,19 @@ def action_values(law: Array, pays: Array, width: int) -> Array:
     """Q [H, k+1, A] of the prophet problem with that law [H, A] and those payments [H, A]."""
     num_values = pays.shape[1]
 
-    def back(tail, x):
-        law, pays = x
+    def back(tail, i):
         lower = jnp.concatenate([tail[:1], tail[:-1]])
         q = []
         for a in range(num_values):
             terms = [
-                law[j] * jnp.where(pays[j] > pays[a], pays[j] + lower, tail)
+                law[i, j] * jnp.where(pays[i, j] > pays[i, a], pays[i, j] + lower, tail)
                 for j in range(num_values)
             ]
             q.append(reduce(jnp.add, terms))
         table = jnp.stack(q, axis=-1).at[0].set(0)  # level 0: no capacity
         return jnp.max(table, axis=-1), table
 
-    return scan_stages(back, jnp.zeros(width + 1, pays.dtype), (law, pays), len(pays))[1]
+    return scan_stages(back, jnp.zeros(width + 1, pays.dtype), len(pays))
 
 
 def _planned(state: OptimismState, constants: OptimismConstants) -> OptimismState:

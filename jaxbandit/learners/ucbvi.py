@@ -252,7 +252,7 @@ def optimistic_q(state: UCBVIState, constants: UCBVIConstants, bernstein: bool) 
             here = {name: of_stage(table, i) for name, table in tables.items()}
             if bernstein:
                 ahead = jnp.stack([tail, tail**2, here["unknown"]])
-                q = bernstein_q(here, *expected_values(transition, i, ahead), constants)
+                q = bernstein_q(here, expected_values(transition, i, ahead), constants)
             else:
                 q = here["reward"] + expected_values(transition, i, tail)
             q = jnp.minimum(q, here.get("ceiling", 1))
@@ -263,11 +263,10 @@ def optimistic_q(state: UCBVIState, constants: UCBVIConstants, bernstein: bool) 
     return induction(tables, state.transition, constants)
 
 
-def bernstein_q(
-    here: dict[str, Array], value: Array, square: Array, doubt: Array, constants: UCBVIConstants
-) -> Array:
-    """r + p V + b of a stage, [k, A], from p V, p V^2 and what is not known of V; 1 where N = 0, where ``inverse``,
-    else 1 / N, is 0."""
+def bernstein_q(here: dict[str, Array], expected: Array, constants: UCBVIConstants) -> Array:
+    """r + p V + b of a stage, [k, A]; 1 where N = 0, where ``inverse``, else 1 / N, is 0. ``expected``, [3, k, A], are the
+    expectations under p of V, V^2 and how far V is unknown."""
+    value, square, doubt = expected
     mean, log_term, inverse = jnp.clip(here["reward"], 0, 1), constants.log_term, here["inverse"]
     variance = jnp.maximum(square - value**2, 0)
     bonus = (

@@ -100,9 +100,8 @@ def run(engine, learner, num_episodes, points=None, seed=0, chunk_size=None):
     """Results of a learner on both MDPs, NUM_SEEDS seeds each; always three recorded points."""
     keys = jax.random.split(jax.random.key(seed), (2, NUM_SEEDS))
     points = [num_episodes - 2, num_episodes - 1, num_episodes] if points is None else points
-    return run_lanes(
-        engine, [recording(learner)] * 2, mdps(), keys, num_episodes, points, chunk_size
-    )[0]
+    pair = [recording(learner)] * 2
+    return run_lanes(engine, pair, mdps(), keys, num_episodes, points, chunk_size=chunk_size)[0]
 
 
 def played(blocks):

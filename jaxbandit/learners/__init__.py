@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 LEARNERS = Registry("learner")
-OTHERS = ("from_blocks", "made", "one_bit")
+OTHERS = ("from_blocks", "make_phased", "one_bit")
 """Public functions that make a learner of something else than its parameters."""
 
 

@@ -266,8 +266,9 @@ def checked(mdp: MDP) -> MDP:
     # also where float64 is run in float32
     entries("MDP.reward", reward, ~(np.abs(reward) <= LARGEST), "finite numbers", AXES)
     entries("MDP.next_level", nxt, (nxt < 0) | (nxt > mdp.width), f"0..{mdp.width}", AXES)
-    if not 1 <= mdp.start <= mdp.width:
-        raise ValueError(f"MDP.start: level {mdp.start}; accepted: 1..{mdp.width}")
+    start = int(mdp.start)
+    if not 1 <= start <= mdp.width:
+        raise ValueError(f"MDP.start: level {start}; accepted: 1..{mdp.width}")
     return mdp
 
 

@@ -75,7 +75,7 @@ def test_learners_of_segments_conform(segments):
 
 
 def test_more_segments_than_stages_are_refused():
-    with pytest.raises(ValueError, match=r"4 segments; accepted: 1\.\.3 at this horizon"):
+    with pytest.raises(AssertionError, match=r"4 segments; accepted: 1\.\.3 at this horizon"):
         jb.testing.check_learner(Learner(_init, _act, _sum, "segments:4", name="sum"))
 
 

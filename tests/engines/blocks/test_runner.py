@@ -70,7 +70,7 @@ def two_arms():
 def one_lane(learner, num_episodes, points, chunk_size=None):
     keys = jax.random.split(jax.random.key(0), (1, 1))
     results, state = run_lanes(
-        "blocks", [learner], [two_arms()], keys, num_episodes, points, chunk_size
+        "blocks", [learner], [two_arms()], keys, num_episodes, points, chunk_size=chunk_size
     )
     return results["regret"][0, 0], state
 
@@ -117,7 +117,7 @@ def test_any_chunk_size_gives_the_same_bits():
     runs = {}
     for chunk in (1, 3, 100, None):
         results, state = run_lanes(
-            "blocks", [turns(70, 30)], [coin(0.9)], keys, 10**5, points, chunk
+            "blocks", [turns(70, 30)], [coin(0.9)], keys, 10**5, points, chunk_size=chunk
         )
         runs[chunk] = (results["regret"], state.sums)
     for other in (1, 3, 100):

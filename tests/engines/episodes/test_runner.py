@@ -65,7 +65,7 @@ def test_a_learner_that_goes_wrong_is_told_where(message):
     where = f"learner 'late', episode {WRONG}, stage 2, level 1: {message}"
     for chunk in (None, 7):
         with pytest.raises(LearnerError, match=where):
-            run_lanes("episodes", pair, [general()] * 2, keys, 100, None, chunk)
+            run_lanes("episodes", pair, [general()] * 2, keys, 100, chunk_size=chunk)
     # Before that it has numbers, and the policy that would be played next is looked at, too.
     found, _ = run_lanes("episodes", pair, [general()] * 2, keys, WRONG - 2)
     assert np.isfinite(found["regret"]).all()
@@ -98,7 +98,8 @@ def test_curves_are_sums_in_order_whatever_is_recorded():
     keys = jax.random.split(jax.random.key(2), (1, 3))
 
     def curve(points, chunk=None):
-        return run_lanes("episodes", [learner], [general()], keys, 40, points, chunk)[0]["regret"]
+        found, _ = run_lanes("episodes", [learner], [general()], keys, 40, points, chunk_size=chunk)
+        return found["regret"]
 
     whole = curve(np.arange(1, 41))
     assert whole.dtype == np.float64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from jaxbandit.checks import did_you_mean, printable
@@ -102,10 +102,15 @@ class Registry:
         import jaxbandit  # learners and instances may not be loaded yet
 
         for registry in (jaxbandit.LEARNERS, jaxbandit.INSTANCES):
-            for other in meant:
-                if other in registry.constructors:
-                    return f'did you mean the {registry.kind} {other!r} (jb.make_{registry.kind}("{other}", ...))? '
+            if registry is self:
+                continue
+            for other in [x for one in meant for x in registry if _plain(x) == _plain(one)]:
+                return f'did you mean the {registry.kind} {other!r} (jb.make_{registry.kind}("{other}", ...))? '
         return ""
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterates over the names, sorted."""
+        return iter(self.names())
 
     def names(self) -> list[str]:
         """All registered names, sorted."""

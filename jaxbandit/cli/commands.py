@@ -127,11 +127,11 @@ class Run(Options):
     def do(self) -> None:
         """Runs an experiment by name or by file."""
         super().__post_init__()
-        from jaxbandit.xla.compilations import start_jax
-
         if self.experiment not in catalogue() and not self.experiment.endswith(".py"):
             load_experiment(self.experiment)  # a typo is answered before jax starts
         with spinner(f"starting jax for {self.experiment}", elsewhere=False):
+            from jaxbandit.xla.compilations import start_jax
+
             start_jax(self.compilation_cache)
             from jaxbandit.cli.driver import run
             from jaxbandit.sweeps.lanes import choose_devices

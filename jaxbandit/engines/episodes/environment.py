@@ -396,6 +396,8 @@ def regrets(sizes: Sizes, world: EpisodeWorld, policies: Array) -> jax.Array:
     if sizes.by_outcomes:
         tables = (world.gap, world.chance, world.next_level, world.row)
         tail = _of_outcomes(sizes.num_outcomes)(tables, policies)
+        # A level that no outcome leads to is seen by no sum.
+        tail = jnp.where(_is_wrong(policies, sizes.num_actions), jnp.nan, tail)
     elif sizes.width < MOST_LEVELS or is_randomised(policies):
         tail = _summed(world.gap, world.transition, policies)
     else:
@@ -410,6 +412,14 @@ def regrets(sizes: Sizes, world: EpisodeWorld, policies: Array) -> jax.Array:
 def is_randomised(policy: Any) -> bool:
     """Whether it holds probabilities, and not actions."""
     return not jnp.issubdtype(policy.dtype, jnp.integer)
+
+
+def _is_wrong(policies: Array, num_actions: int) -> jax.Array:
+    """bool [E, W]: whether a policy is none at some state."""
+    if is_randomised(policies):
+        low, total = jnp.min(policies, axis=2), jnp.sum(policies, axis=2)
+        return ~jnp.all((low >= 0) & (jnp.abs(total - 1) <= TOLERANCE), axis=(0, 1))[None]
+    return jnp.any((policies < 0) | (policies >= num_actions), axis=(1, 2))
 
 
 def _chosen(played: Array, q: Callable[[int], Array], num_actions: int) -> jax.Array:
@@ -429,15 +439,15 @@ def _mixed(shares: Sequence[Array], q: Callable[[int], Array]) -> jax.Array:
     return jnp.where(right, value, jnp.nan)
 
 
-def _backwards(back: Callable, tail: Array, horizon: int) -> tuple[Array, Any]:
-    """A scan over the numbers of the stages. Tables are looked up by them: handed over stage by stage they would be copied."""
+def _backwards(back: Callable, tail: Array, horizon: int) -> Array:
+    """What ``tail = back(tail, i)`` comes to for i = H-1, ..., 0. Tables are looked up by the stage's number: handed over
+    stage by stage they would be copied."""
     if not active().straight:
-        return jax.lax.scan(back, tail, jnp.arange(horizon - 1, -1, -1, dtype=jnp.int32))
-    found = []
+        stages = jnp.arange(horizon - 1, -1, -1, dtype=jnp.int32)
+        return jax.lax.scan(lambda tail, i: (back(tail, i), None), tail, stages)[0]
     for i in reversed(range(horizon)):
-        tail, one = back(tail, i)
-        found.append(one)
-    return tail, jax.tree.map(lambda *each: jnp.stack(each), *found)
+        tail = back(tail, i)
+    return tail
 
 
 @together
@@ -454,10 +464,10 @@ def _summed(gap: Array, transition: Array, policies: Array) -> jax.Array:
             return here
 
         if is_randomised(policies):
-            return _mixed([policies[i, :, a][:, None] for a in range(num_actions)], q), None
-        return _chosen(jnp.moveaxis(policies[:, :, i], 0, 1), q, num_actions), None
+            return _mixed([policies[i, :, a][:, None] for a in range(num_actions)], q)
+        return _chosen(jnp.moveaxis(policies[:, :, i], 0, 1), q, num_actions)
 
-    return _backwards(back, jnp.zeros((width, episodes, lanes), jnp.float32), horizon)[0]
+    return _backwards(back, jnp.zeros((width, episodes, lanes), jnp.float32), horizon)
 
 
 def _multiplied(gap: Array, transition: Array, policies: Array) -> jax.Array:
@@ -541,13 +551,10 @@ def _of_outcomes(num_outcomes: int):
             else:
                 played = jnp.moveaxis(policies[:, :, i], 0, -1)
                 value = _chosen(played, partial(q, tail, i), num_actions)
-            # A level that no outcome leads to is seen by no sum.
-            tail = jnp.concatenate([tail[:lanes], value.reshape(-1, episodes)])
-            return tail, jnp.any(jnp.isnan(value), axis=0)
+            return jnp.concatenate([tail[:lanes], value.reshape(-1, episodes)])
 
         tail = jnp.zeros(((width + 1) * lanes, episodes), jnp.float32)
-        found, wrong = _backwards(back, tail, horizon)
-        values = found[lanes:].reshape(width, lanes, episodes)
-        return jnp.moveaxis(jnp.where(jnp.any(wrong, axis=0), jnp.nan, values), -1, 1)
+        found = _backwards(back, tail, horizon)[lanes:]
+        return jnp.moveaxis(found.reshape(width, lanes, episodes), -1, 1)
 
     return tails

@@ -16,6 +16,8 @@ from typing import Any
 from jaxbandit.kernels import lanes, ucbvi
 from jaxbandit.kernels.lanes import Kernel
 from jaxbandit.learner import Learner
+from jaxbandit.learners.ucbvi import ucbvi as make_ucbvi
+from jaxbandit.learners.ucbvi import ucbvi_doubling
 
 __all__ = ["KERNELS", "Kernel", "find_kernel", "kernel_or_own"]
 
@@ -43,16 +45,14 @@ def kernel_or_own(
 ) -> Kernel:
     """The kernel of a learner, or its own functions under ``vmap``; a single lane as it is.
 
-    A learner that has a kernel at other sizes is known to hold arithmetic, look-ups and loops alone, so that a stretch of
-    its episodes can be one kernel of a CPU.
+    UCB-VI's own functions in one lane are arithmetic, look-ups and loops, so a stretch of its episodes is one kernel of a CPU.
     """
     kernel = find_kernel(learner, sizes, platform)
     if kernel is not None:
         return kernel
     if num_lanes > 1:
         return lanes.vmapped(learner)
-    known = _functions(learner, platform) in _BY_FUNCTIONS
-    return lanes.alone(learner)._replace(one_kernel=known and platform == "cpu")
+    return lanes.alone(learner)._replace(one_kernel=_functions(learner, platform) in _ONE_KERNEL)
 
 
 def _functions(learner: Learner, platform: str) -> tuple[Any, ...]:
@@ -60,4 +60,16 @@ def _functions(learner: Learner, platform: str) -> tuple[Any, ...]:
     return (*map(id, (learner.init, learner.act, learner.update, learner.constants)), platform)
 
 
+_ONE_KERNEL = {
+    _functions(learner, "cpu")
+    for stationary in (False, True)
+    for learner in [
+        ucbvi_doubling(stationary=stationary),
+        *(
+            make_ucbvi(bonus=bonus, monotone=monotone, stationary=stationary)
+            for bonus in ("hoeffding", "bernstein")
+            for monotone in (False, True)
+        ),
+    ]
+}
 _BY_FUNCTIONS = {_functions(learner, platform): kernel for learner, platform, kernel in KERNELS}

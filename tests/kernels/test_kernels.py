@@ -9,7 +9,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.feedback import Trajectory, observe
-from jaxbandit.kernels import KERNELS, find_kernel, ucbvi
+from jaxbandit.kernels import KERNELS, find_kernel, kernel_or_own, ucbvi
 from jaxbandit.kernels.lanes import vmapped
 from jaxbandit.learner import Problem, make_constants
 from jaxbandit.xla.platforms import GPU, tracing_for
@@ -124,3 +124,27 @@ def test_entries_of_wide_tables_are_those_of_narrow_ones(monkeypatch):
         jax.tree.map(np.testing.assert_array_equal, ways[0], way)
     np.testing.assert_array_equal(ways[0][1][:, :, 2], table[:, :, 2])
     np.testing.assert_array_equal(ways[0][1][:, 4, 1], after[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ucbvi", {}),
+        ("ucbvi", {"bonus": "bernstein", "monotone": True}),
+        ("ucbvi-doubling", {"stationary": True}),
+    ],
+)
+def test_a_stretch_in_one_kernel_gives_the_same_numbers(name, options):
+    """Many levels, one lane at a time: the learner itself, and a copy of it that no kernel is known for."""
+    sizes = {"horizon": 4, "width": 24, "num_actions": 2, "num_outcomes": 3}
+    mdp = jb.make_instance("random-general", key=jax.random.key(0), **sizes)
+    learner = jb.make_learner(name, bonus_scale=0.1, **options)
+    assert kernel_or_own(learner, (4, 24, 2), "cpu", 1).one_kernel
+
+    def act(state, key, constants):
+        return learner.act(state, key, constants)
+
+    copy = learner._replace(act=act)
+    dataset = jb.sweep({"one": learner, "many": copy}, {"MDP": mdp}, num_episodes=70, num_seeds=2)
+    one, many = dataset["regret"].values[:, 0]
+    np.testing.assert_allclose(one, many, rtol=1e-6)

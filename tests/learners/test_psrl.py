@@ -122,3 +122,29 @@ def test_with_much_data_it_plays_the_optimal_policy():
     for seed in range(5):
         policy = learner.act(state, jax.random.key(seed), given)
         assert value - float(jb.evaluate(MDP, policy)) < 0.005
+
+
+def test_rows_are_written_in_one_lane_as_in_several():
+    """A loop of stores and a scatter: what is out of bounds is dropped, and what is added twice counts twice."""
+    random = np.random.default_rng(0)
+    at = [jnp.asarray(random.integers(0, n, 9), jnp.int32) for n in (3, 5, 3)]  # 4 is out of bounds
+    tables = jnp.asarray(random.integers(0, 9, (2, 3, 6, 4, 2)), jnp.int32)
+    rows = jnp.asarray(random.integers(0, 9, (9, 6)), jnp.int32)
+    places = (at[0], None, at[1], jnp.minimum(at[2], 1))
+    expected = np.array(tables)
+    for j in range(9):
+        if at[1][j] < 4:
+            expected[:, at[0][j], :, at[1][j], places[3][j]] += np.asarray(rows[j])
+    alone = [model.write(table, places, rows, add=True) for table in tables]
+    beside = jax.vmap(lambda table: model.write(table, places, rows, add=True))(tables)
+    np.testing.assert_array_equal(jnp.stack(alone), expected)
+    np.testing.assert_array_equal(beside, expected)
+    other = jnp.arange(3, dtype=jnp.int32)
+    for add in (False, True):
+        once = model.write(tables[0], (other, None, other), 7, add=add)
+        np.testing.assert_array_equal(
+            once,
+            jax.vmap(lambda table, add=add: model.write(table, (other, None, other), 7, add=add))(
+                tables
+            )[0],
+        )

@@ -189,6 +189,7 @@ def _one_line(box: str, command: str) -> str:
     if missing:
         return f"{missing[1]} is missing; see {PROGRAM} {command} --help"
     said = re.split(" Argument helptext| For full helptext", text)[0]
+    said = re.sub(r"`?\[/?bold\]`?", "", said)
     return f"{said or 'not understood'}; see {PROGRAM} {command} --help"
 
 

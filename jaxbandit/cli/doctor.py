@@ -43,6 +43,8 @@ SMALL = {"horizon": 5, "capacity": 2, "num_values": 4}
 SIZES = {"horizon": 15, "capacity": 2, "num_values": 5}
 EPISODES = 2048
 """Of a measurement of speed, on an instance of those sizes."""
+MOST_TIMES = 64
+"""So many times as long a measurement of speed may get."""
 MAX_ERRORS = 5.0
 
 
@@ -310,8 +312,13 @@ def measure(device: Any, num_episodes: int = EPISODES) -> dict[str, Any]:
         return time.perf_counter() - began
 
     first = play(num_episodes)
-    short, full = play(1), play(num_episodes)  # what a sweep takes whatever its length is taken off
-    step = max(full - short, 0.0) / num_episodes * 1e6
+    short, full, count = play(1), play(num_episodes), num_episodes
+    while (
+        full < 2 * short and count < MOST_TIMES * num_episodes
+    ):  # too short to be told from a sweep's fixed cost
+        count *= 4
+        full = play(count)
+    step = max(full - short, 0.0) / count * 1e6
     found = {"device": f"{device.platform}: {device.device_kind}", "learner": "ucbvi", **SIZES}
     found |= {"lanes": lanes, "us_per_step": step, "us_per_lane": step / lanes}
     return found | {"first_seconds": first}

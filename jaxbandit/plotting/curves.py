@@ -19,6 +19,7 @@ from jaxbandit.checks import accept, some, typed
 from jaxbandit.inspect import lai_robbins_of
 from jaxbandit.plotting.figures import (
     GREY,
+    LEAST_PANEL,
     LEGEND,
     LIGHT_GREY,
     NOTE_SIZE,
@@ -76,8 +77,6 @@ FLAT = 0.15
 """Curves that end below this share of the y axis are shown again in an inset."""
 MANY_ENTRIES = 5
 """From so many entries on, a legend inside the axes has two columns."""
-LEAST_PANEL = (1.6, 1.3)
-"""Inches in which numbers and titles of one of several panels do not lie on each other."""
 MOST_TICKS = 7
 """Up to so many values of a parameter each get a tick."""
 SPREAD = 0.28

@@ -233,8 +233,15 @@ def figure_of(ax: Axes) -> Figure:
     return ax.figure.canvas.figure
 
 
+LEAST_PANEL = (1.6, 1.3)
+"""Inches in which the numbers and titles of a panel do not lie on each other."""
+
+
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The given axes, or those of a new figure of this size."""
+    if ax is None and size is not None and (size[0] < LEAST_PANEL[0] or size[1] < LEAST_PANEL[1]):
+        least = f"{LEAST_PANEL[0]:.1f} x {LEAST_PANEL[1]:.1f}"
+        raise ValueError(f"size: {size[0]:g} x {size[1]:g} inches; accepted: at least {least}")
     return new_figure(size)[1][0] if ax is None else ax
 
 

@@ -12,7 +12,7 @@ import functools
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,8 +115,8 @@ RENAMED = {"allow_other_bits": "allow_backend_change"}
 """Old names of options, which work with a DeprecationWarning."""
 
 
-def parse(function: str, given: Mapping[str, Any]) -> SweepOptions:
-    """The options given to a function by keyword; an unknown one is an error with near matches.
+def parse(function: str, given: Mapping[str, Any], others: Sequence[str] = ()) -> SweepOptions:
+    """The options given to a function by keyword; an unknown one is an error with near matches, also among its ``others``.
 
     Example:
         >>> parse("sweep", {"seeed": 3})
@@ -133,8 +133,9 @@ def parse(function: str, given: Mapping[str, Any]) -> SweepOptions:
                 stacklevel=3,
             )
         elif name not in NAMES:
-            hint = checks.did_you_mean(name, NAMES, most=1)
-            raise TypeError(f"{function}: option {name!r}; {hint}accepted: {', '.join(NAMES)}")
+            accepted = [*NAMES, *others]
+            hint = checks.did_you_mean(name, accepted, most=2 if others else 1)
+            raise TypeError(f"{function}: option {name!r}; {hint}accepted: {', '.join(accepted)}")
         known[RENAMED.get(name, name)] = value
     return SweepOptions(**known)
 
@@ -152,7 +153,7 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
             text = f"{function.__name__}: options by position; give seed=... by its name"
             warnings.warn(text, DeprecationWarning, stacklevel=2)
         own = {name: given.pop(name) for name in list(given) if name in taken}
-        return function(*args, **own, options=parse(function.__name__, given))
+        return function(*args, **own, options=parse(function.__name__, given, taken))
 
     signature = inspect.signature(function)
     taken = [name for name in signature.parameters if name != "options"]

@@ -327,4 +327,5 @@ for number in range(40):
         print(resident())
 """
     before, after = map(float, printed(program, JAXBANDIT_COMPILATION_CACHE="none").split())
-    assert after - before < 24 * 2  # MB; 24 closures have 192
+    # MB: 24 closures have 192, and their copies in float32 would have 96; jax keeps one or two for a program of any size
+    assert after - before < 24 * 4
